@@ -1,0 +1,33 @@
+# What a person needs: `make serve` and `make test`. Both set everything up first, in this folder.
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := src tests tools
+
+.PHONY: serve setup check test bench lock clean
+
+serve:  ## Serve on 127.0.0.1:11435, with ARGS='--port N' and the like
+	@$(PYTHON) tools/setup runtime
+	@exec $(BIN)/diglot serve $(ARGS)
+
+setup:  ## Everything for development, into .tools/ and .venv/
+	@$(PYTHON) tools/setup dev
+
+check: setup  ## The fast gate
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry src
+	$(BIN)/pytest -q -n0 tests/house
+
+test: setup  ## All tests, with ARGS='-k name' and the like
+	$(BIN)/pytest -n2 $(ARGS)
+
+bench: setup  ## Measure against the engine alone
+	$(BIN)/python -m bench $(ARGS)
+
+lock:  ## Resolve the requirements anew; ARGS=--upgrade takes newer versions
+	@$(PYTHON) tools/setup lock $(ARGS)
+
+clean:  ## Forget everything that setup made
+	rm -rf .tools .venv dist tests/clients/js/node_modules .*_cache
