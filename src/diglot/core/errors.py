@@ -1,0 +1,225 @@
+"""Faults: everything that can go wrong with a request, as a closed set.
+
+    Fault
+    ├── the request is wrong: the client can mend it
+    │   ├── MalformedBody       the bytes are no JSON object, or no text
+    │   ├── InvalidField        a field has a wrong type or value
+    │   ├── UnsupportedField    a field asks for what this server or this model cannot do
+    │   ├── BodyTooLarge        more bytes than are read
+    │   ├── TooManyInputs       more inputs than one request may hold
+    │   ├── UnknownPath         no operation has this path
+    │   ├── WrongMethod         the path exists, not with this method
+    │   └── ContextExceeded     the prompt is longer than the context window
+    ├── the model is not what the request needs
+    │   ├── ModelUnnamed        no name was given where one is needed
+    │   ├── ModelNotFound       the name is not among the downloaded models
+    │   ├── ModelIncapable      the model cannot do this
+    │   ├── NoModel             no name was given, and there is no model to take instead
+    │   └── ModelBroken         the files of the model are damaged or of an unknown kind
+    ├── the server cannot now
+    │   ├── Busy                the queue is full; says when to come back
+    │   ├── LoadFailed          the engine could not load the model
+    │   ├── EngineCrashed       the engine's process ended while it answered
+    │   ├── EngineFailed        the engine reported an error, or a bug of ours; carries an id for the log
+    │   └── UpstreamFailed      a remote server cannot be reached or makes no sense
+    └── Cancelled               the client left, or the server is going down
+
+A fault is raised, never returned, and never recognised by its text. It knows no status code and no
+protocol: each dialect has one table that gives every kind its form.
+"""
+
+from __future__ import annotations
+
+
+class Fault(Exception):
+    """The root. `message` is one sentence for the person who sent the request."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class MalformedBody(Fault):
+    """The body is no JSON, no object, or holds text that is no Unicode."""
+
+
+class InvalidField(Fault):
+    """`field` (a dotted path such as `messages[0].role`) has a wrong type or value; `reason` says what is wrong."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class UnsupportedField(Fault):
+    """`field` asks for something that cannot be done here; `reason` says what."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class BodyTooLarge(Fault):
+    """The body, or what it unpacks to, has more than `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the request body is larger than the limit of {limit} bytes")
+        self.limit = limit
+
+
+class TooManyInputs(Fault):
+    """`field` holds `count` inputs, more than `limit`."""
+
+    def __init__(self, field: str, *, count: int, limit: int) -> None:
+        super().__init__(f"{field}: {count} inputs are more than the limit of {limit} in one request")
+        self.field = field
+        self.count = count
+        self.limit = limit
+
+
+class UnknownPath(Fault):
+    """No operation has this path."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is nothing at {path}")
+        self.path = path
+
+
+class WrongMethod(Fault):
+    """The path exists, but not with this method; `allowed` are the ones that do."""
+
+    def __init__(self, method: str, *, path: str, allowed: tuple[str, ...]) -> None:
+        super().__init__(f"{method} is not allowed on {path}, use {' or '.join(allowed)}")
+        self.method = method
+        self.path = path
+        self.allowed = allowed
+
+
+class ContextExceeded(Fault):
+    """The prompt has `tokens` tokens (0: more than fits, uncounted) and the window holds `window`."""
+
+    def __init__(self, *, tokens: int, window: int) -> None:
+        size = f"has {tokens} tokens" if tokens else "is too long"
+        super().__init__(f"the prompt {size}, the context window holds {window} tokens")
+        self.tokens = tokens
+        self.window = window
+
+
+class ModelUnnamed(Fault):
+    """The request names no model where one is needed."""
+
+    def __init__(self) -> None:
+        super().__init__("a model is required")
+
+
+class ModelNotFound(Fault):
+    """`name`, as the client wrote it, is not among the downloaded models."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"model {name!r} is not among the downloaded models")
+        self.name = name
+
+
+class ModelIncapable(Fault):
+    """The model `name` lacks `ability` (one word, such as `chat`, `embedding`, `vision`, `thinking`)."""
+
+    def __init__(self, name: str, *, ability: str) -> None:
+        super().__init__(f"model {name!r} does not support {ability}")
+        self.name = name
+        self.ability = ability
+
+
+class NoModel(Fault):
+    """No model was named and there is none to take; `ability` is what was needed."""
+
+    def __init__(self, *, ability: str) -> None:
+        super().__init__(f"no {ability} model is downloaded")
+        self.ability = ability
+
+
+class ModelBroken(Fault):
+    """The files of `name` are damaged or of an unknown kind; `reason` says what and where."""
+
+    def __init__(self, name: str, *, reason: str) -> None:
+        super().__init__(f"model {name!r} cannot be used: {reason}")
+        self.name = name
+        self.reason = reason
+
+
+class Busy(Fault):
+    """Everything is taken and the queue is full; `retry_after` is in seconds."""
+
+    def __init__(self, *, retry_after: float, message: str = "the server is busy, please try again") -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class LoadFailed(Fault):
+    """The engine could not load `name`; `reason` is fit for the client, `detail` for the log."""
+
+    def __init__(self, name: str, *, reason: str, detail: str = "") -> None:
+        super().__init__(f"model {name!r} could not be loaded: {reason}")
+        self.name = name
+        self.reason = reason
+        self.detail = detail
+
+
+class EngineCrashed(Fault):
+    """The process that ran the model ended in the middle of the answer; the next request starts it anew."""
+
+    def __init__(self, name: str, *, detail: str = "") -> None:
+        super().__init__(f"the engine of model {name!r} ended unexpectedly")
+        self.name = name
+        self.detail = detail
+
+
+class EngineFailed(Fault):
+    """The engine reported an error, or we have a bug. `id` finds the log line that holds `detail`."""
+
+    def __init__(self, message: str = "the engine failed", *, id: str = "", detail: str = "") -> None:  # noqa: A002
+        super().__init__(message)
+        self.id = id
+        self.detail = detail
+
+
+class UpstreamFailed(Fault):
+    """The remote server `where` cannot be reached or answers with nonsense."""
+
+    def __init__(self, where: str, *, reason: str, detail: str = "") -> None:
+        super().__init__(f"the remote server {where} failed: {reason}")
+        self.where = where
+        self.reason = reason
+        self.detail = detail
+
+
+class Cancelled(Fault):
+    """The request was given up: the client left, or the server is going down."""
+
+    def __init__(self, reason: str = "the request was cancelled") -> None:
+        super().__init__(reason)
+
+
+AnyFault = (
+    MalformedBody
+    | InvalidField
+    | UnsupportedField
+    | BodyTooLarge
+    | TooManyInputs
+    | UnknownPath
+    | WrongMethod
+    | ContextExceeded
+    | ModelUnnamed
+    | ModelNotFound
+    | ModelIncapable
+    | NoModel
+    | ModelBroken
+    | Busy
+    | LoadFailed
+    | EngineCrashed
+    | EngineFailed
+    | UpstreamFailed
+    | Cancelled
+)
+"""The closed set: a dialect's table matches over this and ends in `assert_never`."""

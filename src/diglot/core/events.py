@@ -1,0 +1,118 @@
+"""Events: what a request becomes.
+
+An engine yields them, services pass them on, dialects render them; nobody looks back. They say what
+happened, not how it looks on the wire. Neighbours: `core.assemble` folds them into a `Result`.
+
+Invariant of a stream: `Progress`* `Started`, then deltas and finished calls, then one `Finished` for
+each choice; nothing follows the last `Finished`. `Started` is the commit point: every fault that can
+still be a status code is raised before it. A later fault is raised out of the stream.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from diglot.core.items import ToolCall
+
+Phase = Literal["queue", "load", "prefill"]
+Reason = Literal["stop", "length", "tool_calls", "load", "unload"]
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Token counts. `input` counts the whole prompt, `cached` the part of it that was not computed anew."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    reasoning: int = 0
+
+    @property
+    def total(self) -> int:
+        """Input and output together."""
+        return self.input + self.output
+
+    def plus(self, other: Usage) -> Usage:
+        """Return the sum with another answer to the same prompt: the prompt is counted once."""
+        return Usage(
+            input=max(self.input, other.input),
+            output=self.output + other.output,
+            cached=max(self.cached, other.cached),
+            reasoning=self.reasoning + other.reasoning,
+        )
+
+
+class Timings(msgspec.Struct, frozen=True):
+    """Durations in nanoseconds: everything, waiting for the model to load, prefill, decode."""
+
+    total: int = 0
+    load: int = 0
+    prefill: int = 0
+    decode: int = 0
+
+
+class Alternative(msgspec.Struct, frozen=True):
+    """A token that could have stood here, its natural log-probability and its bytes."""
+
+    token: str
+    logprob: float
+    bytes: bytes
+
+
+class TokenLogprob(msgspec.Struct, frozen=True):
+    """A token of the answer, with its natural log-probability and the likeliest alternatives."""
+
+    token: str
+    logprob: float
+    bytes: bytes
+    top: tuple[Alternative, ...] = ()
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Something is under way. `done` of `total` count tokens in prefill, bytes in a load; 0 when unknown."""
+
+    phase: Phase
+    done: int = 0
+    total: int = 0
+
+
+class Started(msgspec.Struct, frozen=True):
+    """The engine has taken the request. `model` is the full name of what answers."""
+
+    input_tokens: int
+    model: str = ""
+
+
+class TextDelta(msgspec.Struct, frozen=True):
+    """More of the answer: whole characters, never empty unless it carries log-probabilities."""
+
+    text: str
+    logprobs: tuple[TokenLogprob, ...] = ()
+    choice: int = 0
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True):
+    """More of the reasoning."""
+
+    text: str
+    choice: int = 0
+
+
+class ToolCallDone(msgspec.Struct, frozen=True):
+    """A call, whole."""
+
+    call: ToolCall
+    choice: int = 0
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """A choice has ended. `usage` and `timings` are those of this choice."""
+
+    reason: Reason
+    usage: Usage = Usage()
+    timings: Timings = Timings()
+    choice: int = 0
+
+
+Event = Progress | Started | TextDelta | ReasoningDelta | ToolCallDone | Finished

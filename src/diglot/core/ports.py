@@ -1,0 +1,101 @@
+"""Ports: what the services need of the world, as protocols.
+
+The composition root hands real ones in, tests hand in others. Nothing here is implemented.
+Neighbours: `engines` and `store` implement these, `services` call them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from typing import Protocol
+
+from diglot.core.events import Event
+from diglot.core.model import Capabilities, Model, ModelCard, ModelRef
+from diglot.core.request import Embedding, Generation, LoadOptions
+from diglot.core.result import Embedded
+
+LoadProgress = Callable[[int, int], None]
+"""Called with bytes done and bytes in all while a model loads; must not block."""
+
+
+class Engine(Protocol):
+    """A loaded model that answers."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the model can do."""
+
+    @property
+    def window(self) -> int:
+        """The context window that is really served, in tokens, prompt and answer together."""
+
+    @property
+    def slots(self) -> int:
+        """How many answers it makes at the same time."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still answer; once false it never becomes true again."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes up."""
+
+    def generate(self, request: Generation) -> AsyncGenerator[Event]:
+        """Answer `request` (one choice, index 0).
+
+        Closing the generator cancels and frees the slot. Faults that a status code can still tell are
+        raised before `Started`; `ContextExceeded` is one of them.
+        """
+
+    async def count(self, request: Generation) -> int:
+        """Return how many tokens the prompt has, rendered in the same way as `generate` does."""
+
+    async def embed(self, request: Embedding) -> Embedded:
+        """Return one vector for each input. `ContextExceeded` unless the request says to truncate."""
+
+    async def close(self) -> None:
+        """End it and return all of its memory. Answers under way end with `Cancelled`. Idempotent."""
+
+
+class EngineLoader(Protocol):
+    """Turns a model of the store into an engine."""
+
+    def estimate(self, model: Model, options: LoadOptions) -> int:
+        """Return the bytes of memory that loading would take."""
+
+    async def load(self, model: Model, options: LoadOptions, progress: LoadProgress) -> Engine:
+        """Load. `ModelBroken` and `LoadFailed` say why not; cancelling leaves nothing behind."""
+
+
+class ModelStore(Protocol):
+    """The models on disk. Methods block: callers run them in a thread."""
+
+    def list(self) -> tuple[Model, ...]:
+        """Return all models, the newest first."""
+
+    def resolve(self, ref: ModelRef) -> Model:
+        """Return the model of that name, in any case of letters. `ModelNotFound` if there is none."""
+
+    def card(self, ref: ModelRef, *, verbose: bool = False) -> ModelCard:
+        """Return all there is to know of a model."""
+
+
+class Clock(Protocol):
+    """The time. Injected, so that tests own it."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+
+    def monotonic_ns(self) -> int:
+        """Return nanoseconds of a clock that never goes back."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after so many seconds."""
+
+
+class Ids(Protocol):
+    """Fresh names. Injected, so that tests own them."""
+
+    def new(self) -> str:
+        """Return 24 letters and digits that were never returned before."""
