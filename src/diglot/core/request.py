@@ -199,6 +199,10 @@ class Embedding(msgspec.Struct, frozen=True):
     overflow: Overflow = Overflow.ERROR
 
 
+class Ping(msgspec.Struct, frozen=True):
+    """Say that the server is there."""
+
+
 class ListModels(msgspec.Struct, frozen=True):
     """List the models of the store."""
 
@@ -215,5 +219,5 @@ class ShowModel(msgspec.Struct, frozen=True):
 
 
 Answering = Generation | Load | Unload
-Asking = Embedding | ListModels | ListRunning | ShowModel
+Asking = Ping | Embedding | ListModels | ListRunning | ShowModel
 Request = Answering | Asking

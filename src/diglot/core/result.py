@@ -9,6 +9,7 @@ import msgspec
 
 from diglot.core.events import Reason, Timings, TokenLogprob, Usage
 from diglot.core.items import ToolCall
+from diglot.core.model import Model, ModelCard
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -38,3 +39,21 @@ class Embedded(msgspec.Struct, frozen=True):
     model: str
     total_ns: int = 0
     load_ns: int = 0
+
+
+class Running(msgspec.Struct, frozen=True):
+    """A model that is loaded, or loading.
+
+    `memory` is in bytes, all of it and the part on an accelerator. `expires_at` is in seconds since
+    the epoch, `inf` for never. `window` is the context window that is served, in tokens.
+    """
+
+    model: Model
+    memory: int
+    accelerator_memory: int
+    expires_at: float
+    window: int
+
+
+Answer = Embedded | tuple[Model, ...] | tuple[Running, ...] | ModelCard | None
+"""What a request that does not stream is answered with."""
