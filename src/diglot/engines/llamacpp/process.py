@@ -1,0 +1,158 @@
+"""The parent's side of a child: start it, wait until it serves, notice its death, end it.
+
+Knows processes and pipes and nothing of tokens. Neighbours: `child` is what it starts, `engine` owns one.
+
+Invariant: whoever starts a child ends up with either a serving one or none at all, also when cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from diglot.core.errors import LoadFailed
+from diglot.engines.llamacpp.launch import Failed, Launch, Ready, Report
+
+_log = logging.getLogger(__name__)
+_LINES_KEPT = 40
+_LINE_LENGTH = 400
+_STOP_SECONDS = 3.0
+_POLL_SECONDS = 0.1
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+class ChildProcess:
+    """A running child. Made by `start` only."""
+
+    def __init__(self, process: asyncio.subprocess.Process, name: str) -> None:
+        self._process = process
+        self._name = name
+        self._tail: deque[str] = deque(maxlen=_LINES_KEPT)
+        self._watch = asyncio.create_task(self._watch_until_dead(), name=f"child of {name}")
+        self._stopping = False
+        self.port = 0
+
+    @classmethod
+    async def start(cls, launch: Launch, *, name: str, progress: Callable[[int, int], None]) -> ChildProcess:
+        """Start a child and return it when it serves. Raises LoadFailed; cancelling leaves nothing behind."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            "diglot.engines.llamacpp.child",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # A Ctrl-C at the terminal is the server's to handle.
+        )
+        child = cls(process, name)
+        meter = asyncio.create_task(child._measure(Path(launch.model), progress))
+        try:
+            await child._send(launch)
+            child.port = await child._ready()
+        except BaseException:
+            child._kill()
+            await asyncio.shield(child._watch)
+            raise
+        finally:
+            meter.cancel()
+        return child
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs and is not being stopped."""
+        return not self._stopping and not self._watch.done()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether its end was asked for."""
+        return self._stopping
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that it holds now, 0 where the system does not say."""
+        return resident(self.pid)
+
+    async def detail(self) -> str:
+        """Return how a child that died has ended and the last it wrote to its log."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._watch), _STOP_SECONDS)
+        return "\n".join([f"status {self._process.returncode}", *self._tail])
+
+    async def stop(self) -> None:
+        """End it: politely by closing its input, then by force. Idempotent."""
+        self._stopping = True
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._watch), _STOP_SECONDS)
+        except TimeoutError:
+            self._kill()
+            await self._watch
+
+    async def _send(self, launch: Launch) -> None:
+        pipe = self._process.stdin
+        if pipe is None:
+            return
+        pipe.write(msgspec.json.encode(launch) + b"\n")
+        with contextlib.suppress(ConnectionError):  # It died already: `_ready` says so.
+            await pipe.drain()
+
+    async def _ready(self) -> int:
+        line = await self._process.stdout.readline() if self._process.stdout else b""
+        if not line:
+            detail = await self.detail()
+            raise LoadFailed(self._name, reason="its engine process ended while loading", detail=detail)
+        match msgspec.json.decode(line, type=Report):
+            case Ready(port):
+                return port
+            case Failed(error):
+                detail = await self.detail()
+                raise LoadFailed(self._name, reason="the engine refused its files or the options", detail=f"{error}\n{detail}")
+
+    async def _watch_until_dead(self) -> None:
+        """Read the log of the child until it closes, then reap the child."""
+        stream = self._process.stderr
+        while stream is not None:
+            try:
+                line = await stream.readline()
+            except ValueError:  # Longer than the stream holds: not worth keeping.
+                continue
+            if not line:
+                break
+            text = line.decode(errors="replace").rstrip()[:_LINE_LENGTH]
+            self._tail.append(text)
+            _log.debug("%s: %s", self._name, text)
+        await self._process.wait()
+
+    async def _measure(self, weights: Path, progress: Callable[[int, int], None]) -> None:
+        """Report how much of the weights is in memory. llama.cpp itself cannot say while it loads."""
+        total = weights.stat().st_size
+        while True:
+            await asyncio.sleep(_POLL_SECONDS)
+            progress(min(self.memory, total), total)
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+
+def resident(pid: int) -> int:
+    """Return the resident bytes of a process, 0 where the system does not say (only Linux has this file)."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE
+    except (OSError, IndexError, ValueError):
+        return 0
