@@ -154,9 +154,10 @@ class RawPrompt(msgspec.Struct, frozen=True, tag="raw"):
 class Generation(msgspec.Struct, frozen=True):
     """Make an answer.
 
-    `think` is None for the model's habit, a bool, or an effort. `choices` is how many answers are
+    `think` is None for the model's habit, a bool, or an effort; `must_think` refuses a model that cannot,
+    where otherwise the wish is dropped. `choices` is how many answers are
     made of the same prompt. `logprobs` is None for none, else how many alternatives each token shows.
-    `template_arguments` go to the chat template by name. `echo` puts the prompt before the answer.
+    `template_arguments` go to the chat template by name.
     """
 
     residence: Residence
@@ -167,6 +168,7 @@ class Generation(msgspec.Struct, frozen=True):
     sampling: Sampling = Sampling()
     format: OutputFormat = PlainText()
     think: bool | Effort | None = None
+    must_think: bool = False
     choices: int = 1
     logprobs: int | None = None
     overflow: Overflow = Overflow.ERROR

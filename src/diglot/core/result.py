@@ -45,7 +45,8 @@ class Running(msgspec.Struct, frozen=True):
     """A model that is loaded, or loading.
 
     `memory` is in bytes, all of it and the part on an accelerator. `expires_at` is in seconds since
-    the epoch, `inf` for never. `window` is the context window that is served, in tokens.
+    the epoch, `inf` for never. `window` is the context window that is served, in tokens. `loaded` is
+    how much of it is in memory, from 0.0 to 1.0.
     """
 
     model: Model
@@ -53,6 +54,7 @@ class Running(msgspec.Struct, frozen=True):
     accelerator_memory: int
     expires_at: float
     window: int
+    loaded: float = 1.0
 
 
 Answer = Embedded | tuple[Model, ...] | tuple[Running, ...] | ModelCard | None

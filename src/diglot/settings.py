@@ -1,0 +1,138 @@
+"""Settings: every knob of the server, declared once.
+
+A setting comes from the command line, else from the environment (`DIGLOT_` and its name in capitals), else
+from `config.toml` in the home folder, else from the default here. This is the only module that reads the
+environment. `docs/settings.md` is made from it.
+
+Invariant: settings do not change while the server runs.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import platformdirs
+
+PREFIX = "DIGLOT_"
+
+
+class SettingsError(Exception):
+    """A setting has a wrong value; the message names it and says where it was found."""
+
+
+def _told(text: str) -> msgspec.Meta:
+    return msgspec.Meta(description=text)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings. Sizes are in bytes, times in seconds; 0 means "chosen by what the machine has" where so said."""
+
+    home: Annotated[Path, _told("The folder that holds all state.")]
+    models: Annotated[Path | None, _told("The folder of the models; `models` in the home folder by default.")] = None
+    host: Annotated[str, _told("The address to listen on. Anything but loopback is for those with a proxy in front.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, _told("The port to listen on, one above Ollama's; 0 takes a free one.")] = 11435
+    origins: Annotated[
+        tuple[str, ...], _told("Further web origins that may call, such as `https://chat.example`; `*` for all.")
+    ] = ()
+    hosts: Annotated[tuple[str, ...], _told("Further names that the Host header may carry.")] = ()
+    key: Annotated[str, _told("A key that every request must bring as a bearer token. None by default.")] = ""
+    slots: Annotated[int, _told("Answers that one model makes at the same time.")] = 4
+    queue: Annotated[int, _told("Requests that wait for a slot of one model; further ones are refused with 503.")] = 32
+    keep_alive: Annotated[float, _told("How long a model stays loaded after its last answer; negative for ever.")] = 300.0
+    memory: Annotated[int, _told("Memory that loaded models may take together; 0 for three quarters of what there is.")] = 0
+    window: Annotated[int, _told("Context window of a model in tokens; 0 for the trained one, as far as memory goes.")] = 0
+    threads: Annotated[int, _told("Threads that one model computes with; 0 for one less than there are cores.")] = 0
+    gpu_layers: Annotated[int, _told("Layers put on a GPU where the engine has one; negative for all that fit.")] = -1
+    engine: Annotated[Literal["llamacpp", "scripted"], _told("What runs the models.")] = "llamacpp"
+    script: Annotated[Path | None, _told("The script of the scripted engine.")] = None
+    llama_server: Annotated[Path | None, _told("A `llama-server` binary to use instead of the engine that comes along.")] = None
+    remotes: Annotated[tuple[str, ...], _told("Base URLs of OpenAI-compatible servers whose models are served too.")] = ()
+    remote_key: Annotated[str, _told("The key to send to them.")] = ""
+    embedding_model: Annotated[str, _told("The model for embeddings when a request names none.")] = ""
+    max_inputs: Annotated[int, _told("Texts that one embedding request may hold.")] = 2048
+    max_body: Annotated[int, _told("Bytes that a request body may have.")] = 64 * 1024 * 1024
+    body_timeout: Annotated[float, _told("How long a body may take to arrive.")] = 60.0
+    heartbeat: Annotated[float, _told("Silence after which a stream sends a sign of life, where its protocol has one.")] = 10.0
+    drain: Annotated[float, _told("How long answers in flight may go on after a request to stop.")] = 10.0
+    log: Annotated[Literal["debug", "info", "warning", "error"], _told("The least severe log lines that are written.")] = "info"
+
+    @property
+    def model_folder(self) -> Path:
+        """Where the models are."""
+        return self.models or self.home / "models"
+
+    @property
+    def state_folder(self) -> Path:
+        """Where the server keeps what it remembers between runs."""
+        return self.home / "state"
+
+
+def environment() -> Mapping[str, str]:
+    """Return the environment of the process."""
+    return os.environ
+
+
+def load_settings(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings in force. `flags` are those of the command line, None where not given.
+
+    Raises SettingsError.
+    """
+    environ = environment() if environ is None else environ
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    home = Path(given.get("home") or environ.get(f"{PREFIX}HOME") or platformdirs.user_data_path("diglot"))
+    layers = (
+        ("config.toml", _from_file(home / "config.toml")),
+        ("the environment", _from_environment(environ)),
+        ("the command line", given),
+    )
+    merged: dict[str, Any] = {"home": home}
+    for where, layer in layers:
+        for name, value in layer.items():
+            merged[name] = _convert(name, value, where)
+    merged["home"] = home.expanduser().absolute()
+    return Settings(**merged)
+
+
+def _from_file(path: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise SettingsError(f"config.toml cannot be read: {error}") from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    for field in msgspec.structs.fields(Settings):
+        text = environ.get(PREFIX + field.name.upper())
+        if text is None or text == "":
+            continue
+        many = field.name in {"origins", "hosts", "remotes"}
+        found[field.name] = [part.strip() for part in text.split(",") if part.strip()] if many else text
+    return found
+
+
+def _convert(name: str, value: object, where: str) -> Any:
+    kinds = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+    if name not in kinds:
+        raise SettingsError(f"{name} in {where} is no setting")
+    if isinstance(value, Path):
+        return value
+    try:
+        return msgspec.convert(value, kinds[name], strict=False, dec_hook=_path)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{name} in {where}: {error}") from error
+
+
+def _path(kind: type, value: object) -> Path:
+    if kind is Path and isinstance(value, str):
+        return Path(value).expanduser()
+    raise TypeError(f"expected a path, got {value!r}")
