@@ -1,0 +1,45 @@
+"""What a start does not load: each import here was once measured as too slow or too large.
+
+Only the names of loaded modules are looked at; `make bench` measures the time.
+"""
+
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+
+from tests.house.source import ROOT, within
+
+HEAVY: Final = ("gguf", "huggingface_hub", "numpy", "safetensors", "xllamacpp")
+SERVER: Final = ("httpx2", "starlette", "uvicorn")
+VERSION: Final = """
+from diglot.cli.main import main
+sys.argv = ["diglot", "--version"]
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+"""
+
+
+def loaded(code: str, *packages: str) -> list[str]:
+    """Run code in a fresh interpreter and give those of the packages that it has loaded."""
+    command = [sys.executable, "-c", f"import sys\n{code}\nprint('loaded', *sys.modules)"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    modules = output.splitlines()[-1].split()
+    return [package for package in packages if any(within(module, package) for module in modules)]
+
+
+@pytest.mark.skipif(not (ROOT / "src/diglot/cli/main.py").exists(), reason="the room is not built yet")
+def test_the_version_loads_neither_server_nor_engine() -> None:
+    assert not loaded(VERSION, *SERVER, *HEAVY)
+
+
+@pytest.mark.skipif(not (ROOT / "src/diglot/app.py").exists(), reason="the room is not built yet")
+def test_the_server_loads_no_converter_and_no_engine() -> None:
+    assert not loaded("import diglot.app", *HEAVY)
+
+
+def test_a_heavy_import_is_seen() -> None:
+    assert loaded("import safetensors.numpy", *HEAVY) == ["numpy", "safetensors"]
