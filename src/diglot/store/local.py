@@ -1,0 +1,218 @@
+"""The store: the models of one folder, listed, found, added, copied and removed.
+
+It holds no model in memory but a memo of the last listing, checked against the files each time. Every
+change of names or contents happens under one lock, so that a removal never takes a content that an
+addition is about to name. Methods block: callers run them in threads. Neighbours: `reading` (manifest to
+model), `files` (atomic writes), `core.ports.ModelStore` (what this fulfils).
+
+Invariant: at any moment, also after a crash, each name stands for a whole model or is reported as broken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from diglot.core.errors import ModelBroken, ModelNotFound
+from diglot.core.model import Model, ModelCard, ModelRef
+from diglot.store.anatomy import Facts
+from diglot.store.facts import KeptFacts, read_facts
+from diglot.store.files import (
+    CopyProgress,
+    copy_hashed,
+    flush,
+    incoming,
+    locked,
+    remove_empty,
+    settle,
+    write_whole,
+)
+from diglot.store.layout import Digest, Layout, digests_in
+from diglot.store.manifest import CONFIG_TYPE, Broken, Config, Layer, Manifest, RootFs, layer_type
+from diglot.store.reading import card_of, model_of, require_model
+
+LOCK_NAME: Final = ".lock"
+
+_Stamp = tuple[int, int, int]
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A name on disk that stands for no model that can be run, and why."""
+
+    ref: ModelRef
+    reason: str
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """Everything a folder holds: the models, the newest first, and the names that are left out."""
+
+    models: tuple[Model, ...]
+    problems: tuple[Problem, ...]
+
+
+class LocalStore:
+    """The models folder `root`. What is derived from weights is kept in `facts`, by default in a folder of `root`."""
+
+    def __init__(self, root: Path, *, facts: Path | None = None) -> None:
+        self._layout = Layout(root)
+        self._facts = KeptFacts(facts or root / "facts")
+        self._memo: dict[Path, tuple[_Stamp, Model]] = {}
+
+    @property
+    def root(self) -> Path:
+        """The folder."""
+        return self._layout.root
+
+    def list(self) -> tuple[Model, ...]:
+        """Return all models, the newest first."""
+        return self.listing().models
+
+    def listing(self) -> Listing:
+        """Return all models, and what is left out with the reason."""
+        models: list[Model] = []
+        problems: list[Problem] = []
+        paths: set[Path] = set()
+        for ref, path in self._layout.names():
+            try:
+                models.append(self._model(ref, path))
+            except FileNotFoundError:
+                continue  # Removed while we looked.
+            except Broken as error:
+                problems.append(Problem(ref, str(error)))
+            paths.add(path)
+        for path in self._memo.keys() - paths:
+            self._memo.pop(path, None)
+        models.sort(key=lambda model: (-model.modified_at, model.name))
+        return Listing(tuple(models), tuple(problems))
+
+    def resolve(self, ref: ModelRef) -> Model:
+        """Return the model of that name, in any case of letters. Raises ModelNotFound, ModelBroken."""
+        with _told(ref):
+            return self._model(*self._find(ref))
+
+    def card(self, ref: ModelRef, *, verbose: bool = False) -> ModelCard:
+        """Return all there is to know of a model; long lists only if `verbose`. Raises ModelNotFound, ModelBroken."""
+        with _told(ref):
+            named, path = self._find(ref)
+            return card_of(self._model(named, path), path, layout=self._layout, verbose=verbose)
+
+    def holds(self, digest: Digest) -> bool:
+        """Whether that content is there."""
+        return self._layout.blob(digest).is_file()
+
+    def add_file(
+        self, path: Path, ref: ModelRef, *, licences: Sequence[str] = (), progress: CopyProgress | None = None
+    ) -> Model:
+        """Add a copy of a GGUF file under a name, which is replaced if it is taken.
+
+        It is never a link: a file that somebody changes later would change a content under its digest.
+        Raises ModelBroken when it is no model that can be run, and OSError when it cannot be copied.
+        """
+        with incoming(self._layout.blobs) as (temporary, file):
+            digest = Digest(copy_hashed(path, file, progress=progress))
+            flush(file)
+            try:
+                facts = read_facts(temporary)
+                require_model(facts)
+            except Broken as error:
+                raise ModelBroken(str(ref), reason=str(error)) from None
+            with self._locked():
+                weights = Layer(media_type=layer_type("model"), digest=str(digest), size=temporary.stat().st_size)
+                settle(temporary, self._layout.blob(digest))
+                self._name(
+                    ref, facts, [weights, *(self._keep(layer_type("license"), text.encode()) for text in licences)]
+                )
+        return self.resolve(ref)
+
+    def copy(self, source: ModelRef, target: ModelRef) -> Model:
+        """Give a model a second name, which is replaced if it is taken. Raises ModelNotFound."""
+        with self._locked():
+            self._replace(target, self._find(source)[1].read_bytes())
+        return self.resolve(target)
+
+    def remove(self, ref: ModelRef) -> None:
+        """Remove a name, and the contents that no other name needs. Raises ModelNotFound."""
+        with self._locked():
+            _, path = self._find(ref)
+            contents = digests_in(path.read_bytes())
+            path.unlink()
+            remove_empty(path.parent, below=self._layout.manifests)
+            self._prune(contents)
+
+    def _find(self, ref: ModelRef) -> tuple[ModelRef, Path]:
+        """Return the name as it stands on disk, and its manifest. Raises ModelNotFound."""
+        path = self._layout.find(ref)
+        if path is None:
+            raise ModelNotFound(str(ref))
+        return self._layout.ref(path), path
+
+    def _model(self, ref: ModelRef, path: Path) -> Model:
+        """Return the model of a manifest, from the memo if nothing changed. Raises Broken, FileNotFoundError."""
+        status = path.stat()
+        stamp = (status.st_mtime_ns, status.st_ino, status.st_size)
+        known = self._memo.get(path)
+        if known is not None and known[0] == stamp and known[1].weights.is_file():
+            return known[1]
+        model = model_of(ref, path, layout=self._layout, facts=self._facts)
+        self._memo[path] = (stamp, model)
+        return model
+
+    def _locked(self) -> AbstractContextManager[None]:
+        return locked(self._layout.root / LOCK_NAME)
+
+    def _name(self, ref: ModelRef, facts: Facts, contents: Sequence[Layer]) -> None:
+        """Write config and manifest: from here on the name stands for these contents."""
+        config = Config(
+            model_format=facts.details.format,
+            model_family=facts.details.family,
+            model_families=facts.details.families,
+            model_type=facts.details.parameter_size,
+            file_type=facts.details.quantization_level,
+            context_length=facts.anatomy.context_length,
+            embedding_length=facts.anatomy.embedding_length,
+            capabilities=facts.capabilities.names,
+            architecture="amd64",
+            os="linux",
+            rootfs=RootFs(diff_ids=tuple(layer.digest for layer in contents)),
+        )
+        layer = self._keep(CONFIG_TYPE, msgspec.json.encode(config))
+        self._replace(ref, msgspec.json.encode(Manifest(config=layer, layers=tuple(contents))))
+
+    def _replace(self, ref: ModelRef, data: bytes) -> None:
+        """Write a manifest, and drop what only the one before it needed."""
+        path = self._layout.manifest(ref)
+        before = digests_in(path.read_bytes()) if path.is_file() else frozenset()
+        write_whole(path, data)
+        self._prune(before)
+
+    def _keep(self, media_type: str, data: bytes) -> Layer:
+        """Write a small content, unless it is there, and return its layer."""
+        digest = Digest(hashlib.sha256(data).hexdigest())
+        if not self.holds(digest):
+            write_whole(self._layout.blob(digest), data)
+        return Layer(media_type=media_type, digest=str(digest), size=len(data))
+
+    def _prune(self, candidates: Collection[Digest]) -> None:
+        """Remove those contents that no manifest names, not even a damaged one."""
+        if not candidates:
+            return
+        used = frozenset[Digest]().union(*(digests_in(path.read_bytes()) for _, path in self._layout.names()))
+        for digest in set(candidates) - used:
+            self._layout.blob(digest).unlink(missing_ok=True)
+            self._facts.forget(digest)
+
+
+@contextmanager
+def _told(ref: ModelRef) -> Iterator[None]:
+    """Turn what is wrong with a model on disk into what is told of the name that was asked for."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise ModelNotFound(str(ref)) from None  # Removed while we looked.
+    except Broken as error:
+        raise ModelBroken(str(ref), reason=str(error)) from None
