@@ -39,7 +39,11 @@ class Engine(Protocol):
 
     @property
     def memory(self) -> int:
-        """Bytes that it takes up."""
+        """Bytes that it takes up, all together."""
+
+    @property
+    def accelerator_memory(self) -> int:
+        """Bytes of it that are on an accelerator."""
 
     def generate(self, request: Generation) -> AsyncGenerator[Event]:
         """Answer `request` (one choice, index 0).
@@ -63,6 +67,9 @@ class EngineLoader(Protocol):
 
     def estimate(self, model: Model, options: LoadOptions) -> int:
         """Return the bytes of memory that loading would take."""
+
+    def slots(self, model: Model) -> int:
+        """Return how many answers the model will make at the same time once it is loaded."""
 
     async def load(self, model: Model, options: LoadOptions, progress: LoadProgress) -> Engine:
         """Load. `ModelBroken` and `LoadFailed` say why not; cancelling leaves nothing behind."""

@@ -36,7 +36,7 @@ Piece = str | WrittenCall
 _Read = tuple[list[WrittenCall], int]
 
 
-class _Undecided(Exception):  # noqa: N818  a signal, not an error
+class _Undecided(Exception):
     """More text is needed."""
 
 

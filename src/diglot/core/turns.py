@@ -64,11 +64,34 @@ class _Layout:
 
     def __init__(self, items: Iterable[Item]) -> None:
         self.items = tuple(items)
+        self.system: list[Part] = []
         self.turns: list[Turn] = []
         self.open = _Assistant()
         self.results = {item.call_id: item for item in self.items if isinstance(item, ToolResult)}
         self.names = {item.call_id: item.name for item in self.items if isinstance(item, ToolCall)}
         self.placed: set[str] = set()
+
+    def place(self, item: Item) -> None:
+        """Put one item where it belongs."""
+        match item:
+            case Message(role="system" | "developer"):
+                self.system.extend(item.content)
+            case Message(role="user"):
+                self.user(item.content)
+            case Message():
+                self.open.content.extend(item.content)
+            case Reasoning():
+                self.open.reasoning.extend(filter(None, [item.text]))
+            case ToolCall():
+                self.open.calls.append(item)
+            case ToolResult():
+                self.close()
+                if item.call_id not in self.placed:
+                    self.answer(item)
+            case Compaction() | Opaque():
+                pass
+            case _:
+                assert_never(item)
 
     def close(self) -> None:
         """End the open assistant turn and put the results of its calls behind it."""
@@ -98,30 +121,10 @@ class _Layout:
 def turns_of(items: Iterable[Item]) -> tuple[Turn, ...]:
     """Lay items out as turns. Items that no model reads (`Opaque`) are left out."""
     layout = _Layout(items)
-    system: list[Part] = []
     for item in layout.items:
-        match item:
-            case Message(role="system" | "developer"):
-                system.extend(item.content)
-            case Message(role="user"):
-                layout.user(item.content)
-            case Message():
-                layout.open.content.extend(item.content)
-            case Reasoning():
-                if item.text:
-                    layout.open.reasoning.append(item.text)
-            case ToolCall():
-                layout.open.calls.append(item)
-            case ToolResult():
-                layout.close()
-                if item.call_id not in layout.placed:
-                    layout.answer(item)
-            case Compaction() | Opaque():
-                pass
-            case _:
-                assert_never(item)
+        layout.place(item)
     layout.close()
-    head = (Turn(role="system", content=joined(system, "\n\n")),) if system else ()
+    head = (Turn(role="system", content=joined(layout.system, "\n\n")),) if layout.system else ()
     return (*head, *_alternating(layout.turns))
 
 

@@ -1,0 +1,138 @@
+"""Generate: an answer, as events.
+
+Chooses the model, fills in what its maker set, sees that it can do what is asked, waits for a slot, and
+passes the engine's events on. There is no second way for whole answers. Neighbours: `services.catalog`,
+`services.residency`, and the `Engine` port behind it.
+
+Invariant: closing the generator ends the engine's work and frees the slot.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from msgspec.structs import replace
+
+from diglot.core.errors import ContextExceeded, ModelIncapable
+from diglot.core.events import Event, Finished, ReasoningDelta, Started, TextDelta, ToolCallDone
+from diglot.core.items import Item, Message, Role, ToolResult, images_of, said
+from diglot.core.model import Capability, Model
+from diglot.core.overflow import removable, without_oldest
+from diglot.core.ports import Clock, Engine
+from diglot.core.request import Conversation, Generation, Overflow
+from diglot.services.catalog import Catalog
+from diglot.services.residency import Residency
+
+log = logging.getLogger(__name__)
+
+
+class Generate:
+    """Answers requests for generation."""
+
+    def __init__(self, catalog: Catalog, residency: Residency, *, clock: Clock) -> None:
+        self._catalog = catalog
+        self._residency = residency
+        self._clock = clock
+
+    async def __call__(self, request: Generation) -> AsyncGenerator[Event]:
+        """Yield the events of the answer, all choices one after the other.
+
+        The choices share one slot, so that their prompt is computed once.
+        """
+        begun = self._clock.monotonic_ns()
+        model = await self._catalog.choose(request.residence.model, Capability.COMPLETION)
+        request = prepared(request, model)
+        residence = request.residence
+        async with self._residency.turn(model, residence.load, residence.keep_alive) as engine:
+            loaded = self._clock.monotonic_ns() - begun
+            if request.overflow is Overflow.TRUNCATE:
+                request = await _fitted(request, engine)
+            for index in range(request.choices):
+                async with aclosing(engine.generate(_single(request, index))) as events:
+                    async for event in events:
+                        match event:
+                            case Started():
+                                if not index:
+                                    yield Started(input_tokens=event.input_tokens, model=model.name)
+                            case Finished():
+                                total = self._clock.monotonic_ns() - begun
+                                timings = replace(event.timings, total=total, load=loaded)
+                                yield replace(event, timings=timings, choice=index)
+                            case TextDelta() | ReasoningDelta() | ToolCallDone() if index:
+                                yield replace(event, choice=index)
+                            case _:
+                                yield event
+
+
+def prepared(request: Generation, model: Model) -> Generation:
+    """Return the request with the maker's settings where it says nothing. `ModelIncapable` if it asks too much."""
+    name = request.residence.model or model.name
+    able = model.capabilities
+    prompt = request.prompt
+    if isinstance(prompt, Conversation):
+        if not able.vision and any(_images(item) for item in prompt.items):
+            raise ModelIncapable(name, ability="vision")
+        prompt = Conversation(_with_defaults(prompt.items, model))
+    elif prompt.suffix is not None and not able.insert:
+        raise ModelIncapable(name, ability="insert")
+    think = request.think
+    if think not in (None, False, "none") and not able.thinking:
+        if request.must_think:
+            raise ModelIncapable(name, ability="thinking")
+        think = None
+    residence = request.residence
+    return replace(
+        request,
+        prompt=prompt,
+        think=think,
+        sampling=request.sampling.over(model.defaults.sampling),
+        residence=replace(residence, load=residence.load.over(model.defaults.load)),
+    )
+
+
+def _with_defaults(items: tuple[Item, ...], model: Model) -> tuple[Item, ...]:
+    """Put the maker's system text and examples before a conversation; a client's own system text replaces his."""
+    examples = tuple(said(_role(each.role), each.content) for each in model.defaults.messages)
+    items = (*examples, *items)
+    system = model.defaults.system
+    if system and not (items and isinstance(items[0], Message) and items[0].role in ("system", "developer")):
+        return (said("system", system), *items)
+    return items
+
+
+def _role(role: str) -> Role:
+    match role:
+        case "system" | "assistant":
+            return role
+        case _:
+            return "user"
+
+
+def _images(item: Item) -> bool:
+    return isinstance(item, Message | ToolResult) and bool(images_of(item.content))
+
+
+def _single(request: Generation, index: int) -> Generation:
+    """Return the request for one choice. A seed is moved on, so that the choices differ."""
+    seed = request.sampling.seed
+    if index == 0 or seed is None:
+        return replace(request, choices=1)
+    return replace(request, choices=1, sampling=replace(request.sampling, seed=seed + index))
+
+
+async def _fitted(request: Generation, engine: Engine) -> Generation:
+    """Leave out as few of the oldest items as it takes to fit the window. Done only because the client asked."""
+    prompt = request.prompt
+    if not isinstance(prompt, Conversation) or await engine.count(request) < engine.window:
+        return request
+    low, high = 1, removable(prompt.items)
+    if not high:
+        raise ContextExceeded(tokens=await engine.count(request), window=engine.window)
+    while low < high:
+        middle = (low + high) // 2
+        tried = replace(request, prompt=Conversation(without_oldest(prompt.items, middle)))
+        low, high = (low, middle) if await engine.count(tried) < engine.window else (middle + 1, high)
+    log.info("left out the %d oldest items of a conversation, as the client asked", high)
+    return replace(request, prompt=Conversation(without_oldest(prompt.items, high)))
