@@ -80,6 +80,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     `path` is in the form of Starlette (`/v1/models/{id:path}`). `parse` raises only faults. `whole` takes
     the view, a stamp and a `core.result.Result` (where the request yields events) or `Answer`. `body` and
     `reply` are the wire structs, from which the OpenAPI document is made; `summary` is its sentence.
+    `error` is this operation's own wording of faults, where it differs from its dialect's.
     """
 
     method: Literal["GET", "POST", "DELETE"]
@@ -91,6 +92,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     stream_type: str = SSE
     body: Any = None
     reply: Any = None
+    error: Callable[[AnyFault], Rendered] | None = None
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
