@@ -1,0 +1,240 @@
+"""JSON schemas as clients write them: checked before an engine sees them.
+
+A grammar engine that is given a schema it does not understand aborts, loops or takes all memory, and says
+so late and in its own words. Here a schema is measured, walked once and judged; what is wrong is named by
+its path. This is deliberately no validator of values, and it does not judge what a schema means.
+Neighbours: dialects call it, `core.patterns` knows the regular expressions.
+
+Invariant: work is bounded by the limits below, whatever the schema; nothing is resolved outside it.
+Source: JSON Schema 2020-12, and draft 7 where it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+from diglot.core.errors import InvalidField, UnsupportedField
+from diglot.core.patterns import InvalidPattern, UnsupportedPattern, check_pattern
+from diglot.core.request import Schema
+
+MAX_DEPTH: Final = 64
+MAX_VALUES: Final = 50_000
+
+_TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SINGLE = (
+    *("items", "additionalProperties", "additionalItems", "not", "if", "then", "else"),
+    *("contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties"),
+)
+_RANGES = (("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties"))
+_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+# What no grammar of a context-free kind can hold a model to.
+_BEYOND = (
+    *("not", "if", "contains", "uniqueItems", "propertyNames", "dependentSchemas", "dependentRequired"),
+    *("dependencies", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
+)
+_JOINS = ("anyOf", "oneOf", "allOf")
+
+
+def check_schema(schema: Schema, field: str) -> None:
+    """Raise InvalidField or UnsupportedField, with a path that begins with `field`, unless `schema` can be enforced."""
+    for finding in _Walk(schema, field).findings():
+        raise UnsupportedField(finding.path, finding.reason)
+
+
+def loosened(schema: Schema, field: str) -> Schema:
+    """Return the schema without what cannot be enforced: for tools, whose schemas describe rather than bind.
+
+    Raises InvalidField as `check_schema` does.
+    """
+    beyond = {(finding.node, finding.keyword) for finding in _Walk(schema, field).findings()}
+    loose: Schema = _without(schema, beyond) if beyond else schema
+    return loose
+
+
+def _without(value: Any, beyond: set[tuple[int, str]]) -> Any:
+    if isinstance(value, list):
+        return [_without(each, beyond) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _without(each, beyond) for key, each in value.items() if (id(value), key) not in beyond}
+
+
+class _Finding:
+    """Something that cannot be enforced: keyword `keyword` of the mapping whose identity is `node`."""
+
+    def __init__(self, node: Schema, keyword: str, *, path: str, reason: str) -> None:
+        self.node = id(node)
+        self.keyword = keyword
+        self.path = f"{path}.{keyword}"
+        self.reason = reason
+
+
+class _Walk:
+    """One pass over a schema, without recursion."""
+
+    def __init__(self, schema: Schema, field: str) -> None:
+        self.root = schema
+        self.field = field
+        self.todo: list[tuple[Any, str]] = [(schema, field)]
+        self.seen: set[int] = set()
+
+    def findings(self) -> Iterator[_Finding]:
+        _measure(self.root, self.field)
+        joins: dict[int, list[Any]] = {}
+        while self.todo:
+            node, path = self.todo.pop()
+            if isinstance(node, bool) or id(node) in self.seen:
+                continue
+            if not isinstance(node, Mapping):
+                raise InvalidField(path, "a schema must be an object or a boolean")
+            self.seen.add(id(node))
+            _check_words(node, path)
+            self.descend(node, path)
+            joins[id(node)] = [*self.target(node, path), *(each for key in _JOINS for each in node.get(key, ()))]
+            yield from _beyond(node, path)
+        _check_loops(joins, self.field)
+
+    def descend(self, node: Schema, path: str) -> None:
+        """Put the schemas inside `node` on the list."""
+        for key in _BY_NAME:
+            if key in node:
+                inner = node[key]
+                if not isinstance(inner, Mapping):
+                    raise InvalidField(f"{path}.{key}", "must be an object")
+                self.todo.extend((each, f"{path}.{key}.{name}") for name, each in inner.items())
+        for key in _LISTS:
+            if key in node:
+                inner = node[key]
+                if not isinstance(inner, list) or not inner:
+                    raise InvalidField(f"{path}.{key}", "must be a list with at least one schema")
+                self.todo.extend((each, f"{path}.{key}[{index}]") for index, each in enumerate(inner))
+        for key in _SINGLE:
+            if key in node:
+                inner = node[key]
+                if key == "items" and isinstance(inner, list):  # Draft 7 wrote tuples so.
+                    self.todo.extend((each, f"{path}.{key}[{index}]") for index, each in enumerate(inner))
+                else:
+                    self.todo.append((inner, f"{path}.{key}"))
+
+    def target(self, node: Schema, path: str) -> list[Any]:
+        """Return what `$ref` points to, as a list of none or one, and see to it that it is walked too."""
+        if "$ref" not in node:
+            return []
+        reference = node["$ref"]
+        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+            raise InvalidField(f"{path}.$ref", "must point into this schema, as in #/$defs/name")
+        found: Any = self.root
+        for step in unquote(reference[2:]).split("/") if reference != "#" else ():
+            name = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, Mapping) and name in found:
+                found = found[name]
+            elif isinstance(found, list) and name.isdecimal() and name.isascii() and int(name) < len(found):
+                found = found[int(name)]
+            else:
+                raise InvalidField(f"{path}.$ref", "points to nothing in this schema")
+        self.todo.append((found, f"{path}.$ref"))
+        return [found]
+
+
+def _measure(schema: Schema, field: str) -> None:
+    """Bound the number of values and their depth; lists of allowed values count as well."""
+    level: list[Any] = [schema]
+    count = 0
+    for _ in range(MAX_DEPTH + 1):
+        count += len(level)
+        if count > MAX_VALUES:
+            raise InvalidField(field, f"the schema holds more than {MAX_VALUES} values")
+        inner: list[Any] = []
+        for value in level:
+            if isinstance(value, Mapping):
+                inner.extend(value.values())
+            elif isinstance(value, list):
+                inner.extend(value)
+        if not inner:
+            return
+        level = inner
+    raise InvalidField(field, f"the schema is nested deeper than {MAX_DEPTH}")
+
+
+def _check_words(node: Schema, path: str) -> None:
+    """Check the values of the keywords that hold no schema."""
+    if "type" in node:
+        kinds = node["type"] if isinstance(node["type"], list) else [node["type"]]
+        if not kinds or not all(isinstance(kind, str) and kind in _TYPES for kind in kinds):
+            raise InvalidField(f"{path}.type", f"must be one of {', '.join(sorted(_TYPES))}")
+    if "enum" in node and not (isinstance(node["enum"], list) and node["enum"]):
+        raise InvalidField(f"{path}.enum", "must be a list with at least one value")
+    required = node.get("required", [])
+    # Draft 3 had a boolean here, which some tools still write; it binds nothing.
+    if not isinstance(required, bool) and not (
+        isinstance(required, list) and all(isinstance(name, str) for name in required)
+    ):
+        raise InvalidField(f"{path}.required", "must be a list of names")
+    if "pattern" in node and not isinstance(node["pattern"], str):
+        raise InvalidField(f"{path}.pattern", "must be a text")
+    _check_numbers(node, path)
+
+
+def _check_numbers(node: Schema, path: str) -> None:
+    for low, high in _RANGES:
+        for key in (low, high):
+            if key in node and not _is_count(node[key]):
+                raise InvalidField(f"{path}.{key}", "must be a whole number, 0 or more")
+        if low in node and high in node and node[low] > node[high]:
+            raise InvalidField(f"{path}.{low}", f"must not be more than {high}")
+    for key in _NUMBERS:
+        # Draft 4 had booleans for the exclusive ones.
+        if key in node and not isinstance(node[key], int | float):
+            raise InvalidField(f"{path}.{key}", "must be a number")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+def _beyond(node: Schema, path: str) -> Iterator[_Finding]:
+    """Find what cannot be enforced. A wrong pattern is raised, not found."""
+    for key in _BEYOND:
+        if key in node and node[key] is not False:
+            yield _Finding(node, key, path=path, reason="cannot be enforced")
+    if "pattern" in node:
+        try:
+            check_pattern(node["pattern"])
+        except InvalidPattern as error:
+            raise InvalidField(f"{path}.pattern", str(error)) from None
+        except UnsupportedPattern as error:
+            yield _Finding(node, "pattern", path=path, reason=str(error))
+    names = node.get("patternProperties", {})
+    for pattern in names if isinstance(names, Mapping) else ():
+        try:
+            check_pattern(pattern)
+        except InvalidPattern as error:
+            raise InvalidField(f"{path}.patternProperties.{pattern[:80]}", str(error)) from None
+        except UnsupportedPattern as error:
+            yield _Finding(names, pattern, path=f"{path}.patternProperties", reason=str(error))
+
+
+def _check_loops(joins: Mapping[int, list[Any]], field: str) -> None:
+    """Raise where a schema is made of itself with nothing in between: no value could ever be told from it."""
+    done: set[int] = set()
+    for start in joins:
+        trail: dict[int, Iterator[Any]] = {}
+        at = start
+        while True:
+            if at not in done and at not in trail:
+                trail[at] = iter(joins.get(at, ()))
+            step = next((each for each in trail[at] if id(each) not in done), None) if at in trail else None
+            if step is None:
+                trail.pop(at, None)
+                done.add(at)
+                if not trail:
+                    break
+                at = next(reversed(trail))
+                continue
+            if id(step) in trail:
+                raise InvalidField(field, "a $ref leads back to itself")
+            at = id(step)
