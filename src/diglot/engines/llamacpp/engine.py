@@ -1,0 +1,129 @@
+"""An engine in a child process: the peer client, the child it talks to, and the ledger of their shared cache.
+
+Neighbours: `loader` makes it, `process` is the child, `engines.peer` the client. It deliberately keeps no queue:
+admission lets in no more answers than there are slots.
+
+Invariant: once the child is dead, `alive` is false for good and every request ends in EngineCrashed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from diglot.core.errors import Cancelled, EngineCrashed, EngineFailed, Fault, ModelIncapable
+from diglot.core.events import Event
+from diglot.core.items import Message, ToolResult, images_of
+from diglot.core.model import Capabilities, Model
+from diglot.core.ports import Ids
+from diglot.core.request import Conversation, Embedding, Generation
+from diglot.core.result import Embedded
+from diglot.engines.llamacpp.ledger import Ledger
+from diglot.engines.llamacpp.process import ChildProcess
+from diglot.engines.llamacpp.sizing import Sizes
+from diglot.engines.peer.body import Target
+from diglot.engines.peer.client import Peer
+from diglot.engines.peer.counting import count
+from diglot.engines.peer.faults import Blame
+from diglot.engines.peer.hosts import LLAMA_CPP
+from diglot.engines.peer.transport import Transport
+from diglot.engines.peer.vectors import embed
+
+
+class LlamaEngine:
+    """A model that is loaded in a child. Implements `core.ports.Engine`."""
+
+    def __init__(self, model: Model, child: ChildProcess, *, transport: Transport, sizes: Sizes, ids: Ids) -> None:
+        self._model = model
+        self._child = child
+        self._sizes = sizes
+        self._ledger = Ledger(sizes.pool) if sizes.pool < sizes.window * sizes.slots else None
+        self._peer = Peer(
+            transport,
+            target=Target(model.name, LLAMA_CPP, template_tools=model.capabilities.template_tools),
+            blame=Blame(model.name, window=sizes.window),
+            lost=self._lost,
+            ids=ids,
+        )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the model can do."""
+        return self._model.capabilities
+
+    @property
+    def window(self) -> int:
+        """The context window, in tokens."""
+        return self._sizes.window
+
+    @property
+    def slots(self) -> int:
+        """How many answers are made at the same time."""
+        return self._sizes.slots
+
+    @property
+    def alive(self) -> bool:
+        """Whether the child runs."""
+        return self._child.alive
+
+    @property
+    def memory(self) -> int:
+        """Resident bytes of the child, or the estimate where the system does not say."""
+        return self._child.memory or self._sizes.memory
+
+    @property
+    def pid(self) -> int:
+        """The process id of the child."""
+        return self._child.pid
+
+    async def generate(self, request: Generation) -> AsyncGenerator[Event]:
+        """Answer a request."""
+        self._able(request)
+        if self._ledger is None:
+            events = self._peer.generate(request)
+        else:
+            events = self._sharing(self._ledger, request)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    async def count(self, request: Generation) -> int:
+        """Return the tokens of the prompt."""
+        self._able(request)
+        return await count(self._peer, request)
+
+    async def embed(self, request: Embedding) -> Embedded:
+        """Return a vector for each input."""
+        if not self.capabilities.embedding:
+            raise ModelIncapable(self._model.name, ability="embedding")
+        return await embed(self._peer, request, window=self.window)
+
+    async def close(self) -> None:
+        """End the child."""
+        await self._child.stop()
+        await self._peer.close()
+
+    async def _sharing(self, ledger: Ledger, request: Generation) -> AsyncGenerator[Event]:
+        """Answer once there is room in the shared cache for the most that this request can become."""
+        most, limit = self.window, request.sampling.max_tokens
+        if not ledger.fits(most) and limit is not None and limit >= 0:
+            most = min(most, await self.count(request) + limit)
+        async with ledger.hold(most), aclosing(self._peer.generate(request)) as events:
+            async for event in events:
+                yield event
+
+    def _able(self, request: Generation) -> None:
+        if not self.capabilities.completion:
+            raise ModelIncapable(self._model.name, ability="completion")
+        if isinstance(request.prompt, Conversation) and not self.capabilities.vision:
+            shown = (item.content for item in request.prompt.items if isinstance(item, Message | ToolResult))
+            if any(images_of(content) for content in shown):
+                raise ModelIncapable(self._model.name, ability="vision")
+
+    async def _lost(self, how: str) -> Fault:
+        if self._child.stopped:
+            return Cancelled("the model was unloaded")
+        detail = await self._child.detail()
+        if self._child.alive:
+            return EngineFailed(f"the engine of model {self._model.name!r} broke off", detail=f"{how}\n{detail}")
+        return EngineCrashed(self._model.name, detail=f"{how}\n{detail}")

@@ -1,0 +1,66 @@
+"""The loader: a model of the store becomes an engine in a child process.
+
+Neighbours: `sizing` chooses window and cache, `process` starts the child, `engine` is what comes out.
+
+Invariant: a load that fails or is cancelled leaves no process behind.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+
+from diglot.core.model import Model
+from diglot.core.ports import Engine, Ids, LoadProgress
+from diglot.core.request import LoadOptions
+from diglot.engines.llamacpp.engine import LlamaEngine
+from diglot.engines.llamacpp.launch import Launch
+from diglot.engines.llamacpp.process import ChildProcess
+from diglot.engines.llamacpp.sizing import Limits, Sizes, sizes_of
+from diglot.engines.peer.wire import Wire
+
+_log = logging.getLogger(__name__)
+
+
+class LlamaLoader:
+    """Loads GGUF models. `program` is a `llama-server` binary to use instead of the library. Implements `EngineLoader`."""
+
+    def __init__(self, *, ids: Ids, limits: Limits, program: str | None = None) -> None:
+        self._ids = ids
+        self._limits = limits
+        self._program = program
+
+    def estimate(self, model: Model, options: LoadOptions) -> int:
+        """Return the bytes that loading would take."""
+        return sizes_of(model, options, self._limits).memory
+
+    async def load(self, model: Model, options: LoadOptions, progress: LoadProgress) -> Engine:
+        """Load a model. Raises LoadFailed."""
+        sizes = sizes_of(model, options, self._limits)
+        key = secrets.token_urlsafe(24)
+        launch = self._launch(model, options, sizes=sizes, key=key)
+        child = await ChildProcess.start(launch, name=model.name, progress=progress)
+        if not model.capabilities.template_tools and model.capabilities.completion:
+            _log.info("%s: its chat template knows no tools, they will be listed in the system text", model.name)
+        return LlamaEngine(model, child, transport=Wire(child.port, key=key), sizes=sizes, ids=self._ids)
+
+    def _launch(self, model: Model, options: LoadOptions, *, sizes: Sizes, key: str) -> Launch:
+        embedding = model.capabilities.embedding and not model.capabilities.completion
+        return Launch(
+            model=str(model.weights),
+            key=key,
+            window=sizes.window,
+            pool=sizes.pool,
+            slots=sizes.slots,
+            threads=options.threads or max(1, self._limits.cores - (0 if embedding else 1)),
+            batch_threads=options.threads or self._limits.cores,
+            batch=sizes.batch,
+            embedding=embedding,
+            pooling=model.anatomy.pooling if embedding else None,
+            projector=str(model.projector) if model.projector else None,
+            adapters=tuple(map(str, model.adapters)),
+            gpu_layers=options.gpu_layers,
+            main_gpu=options.main_gpu,
+            use_mmap=options.use_mmap,
+            program=self._program,
+        )
