@@ -34,9 +34,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     home: Annotated[Path, _told("The folder that holds all state.")]
     models: Annotated[Path | None, _told("The folder of the models; `models` in the home folder by default.")] = None
-    host: Annotated[str, _told("The address to listen on. Anything but loopback is for those with a proxy in front.")] = (
-        "127.0.0.1"
-    )
+    host: Annotated[
+        str, _told("The address to listen on. Anything but loopback is for those with a proxy in front.")
+    ] = "127.0.0.1"
     port: Annotated[int, _told("The port to listen on, one above Ollama's; 0 takes a free one.")] = 11435
     origins: Annotated[
         tuple[str, ...], _told("Further web origins that may call, such as `https://chat.example`; `*` for all.")
@@ -45,23 +45,38 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     key: Annotated[str, _told("A key that every request must bring as a bearer token. None by default.")] = ""
     slots: Annotated[int, _told("Answers that one model makes at the same time.")] = 4
     queue: Annotated[int, _told("Requests that wait for a slot of one model; further ones are refused with 503.")] = 32
-    keep_alive: Annotated[float, _told("How long a model stays loaded after its last answer; negative for ever.")] = 300.0
-    memory: Annotated[int, _told("Memory that loaded models may take together; 0 for three quarters of what there is.")] = 0
-    window: Annotated[int, _told("Context window of a model in tokens; 0 for the trained one, as far as memory goes.")] = 0
+    keep_alive: Annotated[float, _told("How long a model stays loaded after its last answer; negative for ever.")] = (
+        300.0
+    )
+    memory: Annotated[
+        int, _told("Memory that loaded models may take together; 0 for three quarters of what there is.")
+    ] = 0
+    cache: Annotated[int, _told("Memory that the KV cache of one model may take; 0 for a quarter of `memory`.")] = 0
+    window: Annotated[
+        int, _told("Context window of a model in tokens; 0 for the trained one, as far as memory goes.")
+    ] = 0
     threads: Annotated[int, _told("Threads that one model computes with; 0 for one less than there are cores.")] = 0
     gpu_layers: Annotated[int, _told("Layers put on a GPU where the engine has one; negative for all that fit.")] = -1
     engine: Annotated[Literal["llamacpp", "scripted"], _told("What runs the models.")] = "llamacpp"
     script: Annotated[Path | None, _told("The script of the scripted engine.")] = None
-    llama_server: Annotated[Path | None, _told("A `llama-server` binary to use instead of the engine that comes along.")] = None
-    remotes: Annotated[tuple[str, ...], _told("Base URLs of OpenAI-compatible servers whose models are served too.")] = ()
+    llama_server: Annotated[
+        Path | None, _told("A `llama-server` binary to use instead of the engine that comes along.")
+    ] = None
+    remotes: Annotated[
+        tuple[str, ...], _told("Base URLs of OpenAI-compatible servers whose models are served too.")
+    ] = ()
     remote_key: Annotated[str, _told("The key to send to them.")] = ""
     embedding_model: Annotated[str, _told("The model for embeddings when a request names none.")] = ""
     max_inputs: Annotated[int, _told("Texts that one embedding request may hold.")] = 2048
     max_body: Annotated[int, _told("Bytes that a request body may have.")] = 64 * 1024 * 1024
     body_timeout: Annotated[float, _told("How long a body may take to arrive.")] = 60.0
-    heartbeat: Annotated[float, _told("Silence after which a stream sends a sign of life, where its protocol has one.")] = 10.0
+    heartbeat: Annotated[
+        float, _told("Silence after which a stream sends a sign of life, where its protocol has one.")
+    ] = 10.0
     drain: Annotated[float, _told("How long answers in flight may go on after a request to stop.")] = 10.0
-    log: Annotated[Literal["debug", "info", "warning", "error"], _told("The least severe log lines that are written.")] = "info"
+    log: Annotated[
+        Literal["debug", "info", "warning", "error"], _told("The least severe log lines that are written.")
+    ] = "info"
 
     @property
     def model_folder(self) -> Path:

@@ -20,6 +20,8 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
+
 from diglot.core.errors import Cancelled
 from diglot.core.model import Model, ModelRef
 from diglot.core.ports import Clock, Engine, EngineLoader
@@ -66,15 +68,26 @@ class Resident:
         self.loaded = done / total if total else 0.0
 
 
-class Residency:
-    """Lends engines and sees to it that the memory suffices. `budget` is in bytes, `keep_alive` in seconds."""
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operator allows.
 
-    def __init__(self, loader: EngineLoader, *, clock: Clock, budget: int, keep_alive: float, queue: int) -> None:
+    `budget` is in bytes, `keep_alive` in seconds (`inf` for ever), `queue` is how many requests may wait for
+    one model. `defaults` are the load options where neither the request nor the model says anything.
+    """
+
+    budget: int
+    keep_alive: float
+    queue: int
+    defaults: LoadOptions = LoadOptions()
+
+
+class Residency:
+    """Lends engines and sees to it that the memory suffices."""
+
+    def __init__(self, loader: EngineLoader, *, clock: Clock, policy: Policy) -> None:
         self._loader = loader
         self._clock = clock
-        self._budget = budget
-        self._keep_alive = math.inf if keep_alive < 0 else keep_alive
-        self._queue = queue
+        self._policy = policy
         self._residents: dict[ModelRef, Resident] = {}
         self._turnstiles: dict[ModelRef, Turnstile] = {}
         self._room = asyncio.Lock()
@@ -88,7 +101,7 @@ class Residency:
         turnstile = self._turnstiles.get(model.ref)
         if turnstile is None:
             turnstile = self._turnstiles[model.ref] = Turnstile(
-                slots=self._loader.slots(model), queue=self._queue, clock=self._clock
+                slots=self._loader.slots(model), queue=self._policy.queue, clock=self._clock
             )
         try:
             async with turnstile.turn(), self.lease(model, options, keep_alive) as engine:
@@ -163,9 +176,10 @@ class Residency:
         async with self._room:
             if model.ref in self._residents:
                 return None
+            options = options.over(self._policy.defaults)
             memory = self._loader.estimate(model, options)
             await self._make_room(memory)
-            resident = Resident(model, options, memory=memory, keep_alive=self._keep_alive)
+            resident = Resident(model, options, memory=memory, keep_alive=self._policy.keep_alive)
             resident.loading = asyncio.create_task(self._load(resident), name=f"load {model.name}")
             self._residents[model.ref] = resident
             return resident
@@ -223,7 +237,7 @@ class Residency:
 
     async def _make_room(self, memory: int) -> None:
         """Let models go, the one used longest ago first, until `memory` more bytes fit."""
-        while self._residents and self._taken() + memory > self._budget:
+        while self._residents and self._taken() + memory > self._policy.budget:
             idle = [each for each in self._residents.values() if not each.users]
             if idle:
                 oldest = min(idle, key=lambda each: each.used_at)
@@ -232,8 +246,8 @@ class Residency:
                 continue
             async with self._changed:
                 await self._changed.wait_for(lambda: any(not each.users for each in self._residents.values()))
-        if memory > self._budget:
-            log.warning("the model wants %d bytes, the budget is %d", memory, self._budget)
+        if memory > self._policy.budget:
+            log.warning("the model wants %d bytes, the budget is %d", memory, self._policy.budget)
 
     def _taken(self) -> int:
         return sum(each.memory for each in self._residents.values())

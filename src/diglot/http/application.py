@@ -1,0 +1,106 @@
+"""The application: every table of every dialect, mounted.
+
+A path is looked up here once; what stands behind it is an `Endpoint`. HEAD is answered wherever GET is,
+because clients ask it before anything else. It knows no dialect's name: the tables are handed in.
+
+Invariant: whatever is asked, the answer has the form of the dialect that the path belongs to.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Route
+from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
+
+from diglot.core.errors import AnyFault, UnknownPath, WrongMethod
+from diglot.dialects.operation import Dialect, Rendered
+from diglot.http.guard import Guard
+from diglot.http.openapi import openapi_document
+from diglot.http.reply import send_whole
+from diglot.http.serve import Endpoint, World
+
+
+class Access:
+    """Who may call: further Host names, further origins, and the key if there is one."""
+
+    def __init__(self, *, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), key: str = "") -> None:
+        self.hosts = hosts
+        self.origins = origins
+        self.key = key
+
+
+def build_application(
+    dialects: Sequence[Dialect], world: World, *, access: Access, lifespan: Lifespan[Starlette] | None = None
+) -> ASGIApp:
+    """Return the ASGI application that serves these dialects."""
+    fallback = Fallback(dialects)
+    by_path: dict[str, dict[str, ASGIApp]] = defaultdict(dict)
+    for dialect in dialects:
+        for operation in dialect.operations:
+            by_path[operation.path][operation.method] = Endpoint(operation, dialect, world)
+    document = Rendered(openapi_document(dialects))
+    by_path["/openapi.json"]["GET"] = Fixed(document)
+    by_path["/health"]["GET"] = Fixed(Rendered(b'{"status":"ok"}'))
+    # The order matters only for paths with parameters: the fixed ones come first.
+    routes = [
+        Route(path, Methods(apps, fallback)) for path, apps in sorted(by_path.items(), key=lambda row: "{" in row[0])
+    ]
+    guard = Middleware(Guard, hosts=access.hosts, origins=access.origins, key=access.key, refusal=fallback.render)
+    application = Starlette(routes=routes, middleware=[guard], lifespan=lifespan)
+    application.router.redirect_slashes = False
+    application.router.default = fallback
+    return application
+
+
+class Methods:
+    """The operations at one path, by method."""
+
+    def __init__(self, apps: dict[str, ASGIApp], fallback: Fallback) -> None:
+        self._apps = {**({"HEAD": apps["GET"]} if "GET" in apps else {}), **apps}
+        self._fallback = fallback
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on to the operation of the method, or say which methods there are."""
+        app = self._apps.get(scope["method"])
+        if app is not None:
+            await app(scope, receive, send)
+            return
+        allowed = tuple(sorted(self._apps))
+        fault = WrongMethod(scope["method"], path=scope["path"], allowed=allowed)
+        reply = self._fallback.render(scope["path"], fault)
+        headers = {**reply.headers, "allow": ", ".join(allowed)}
+        await send_whole(Rendered(reply.body, reply.status, reply.media_type, headers), send)
+
+
+class Fixed:
+    """A reply that is always the same."""
+
+    def __init__(self, reply: Rendered) -> None:
+        self._reply = reply
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI
+        """Send it."""
+        await send_whole(self._reply, send, head_only=scope["method"] == "HEAD")
+
+
+class Fallback:
+    """Renders what happens outside of every operation, in the form of the dialect with the longest matching prefix."""
+
+    def __init__(self, dialects: Sequence[Dialect]) -> None:
+        self._dialects = sorted(dialects, key=lambda dialect: -len(dialect.prefix))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI
+        """Answer for a path that nothing stands at."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+        else:
+            await send_whole(self.render(scope["path"], UnknownPath(scope["path"])), send)
+
+    def render(self, path: str, fault: AnyFault) -> Rendered:
+        """Render a fault for a path."""
+        fitting = (dialect for dialect in self._dialects if path.startswith(dialect.prefix))
+        return next(fitting, self._dialects[-1]).error(fault)

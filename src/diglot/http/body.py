@@ -1,0 +1,85 @@
+"""Reading a request: its body within bounds of size and time, and the watch for a client that leaves.
+
+Framework-free: it works on ASGI's `scope` and `receive`. It does not look into what it reads.
+Neighbour: `http.serve`.
+
+Invariant: never more than `limit` bytes are held, and never longer than `patience` seconds waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+from starlette.types import Receive, Scope
+
+from diglot.core.errors import BodyTooLarge, Cancelled, InvalidField, MalformedBody
+from diglot.dialects.operation import Wire
+
+T = TypeVar("T")
+
+
+async def read_wire(scope: Scope, receive: Receive, *, limit: int, patience: float) -> Wire:
+    """Read the whole request. `BodyTooLarge` and `MalformedBody` (too slow) say why not."""
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    coding = headers.get("content-encoding", "identity")
+    if coding != "identity":
+        raise InvalidField("Content-Encoding", f"{coding} is not understood, send the body as it is")
+    declared = headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > limit:
+        raise BodyTooLarge(limit)
+    try:
+        async with asyncio.timeout(patience):
+            body = await _read_body(receive, limit)
+    except TimeoutError:
+        raise MalformedBody(f"the body did not arrive within {patience:g} seconds") from None
+    query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+    return Wire(body=body, path=scope.get("path_params", {}), query=query, headers=headers)
+
+
+async def _read_body(receive: Receive, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Cancelled("the client left")
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            raise BodyTooLarge(limit)
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+async def until_gone(receive: Receive) -> None:
+    """Return when the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def while_listening(work: Coroutine[Any, Any, T], receive: Receive) -> T:
+    """Run `work`, and cancel it when the client leaves; then `Cancelled` is raised.
+
+    No server does this for answers that do not stream, so that a client that has given up would still
+    keep a slot busy.
+    """
+    task = asyncio.create_task(work)
+    gone = asyncio.create_task(until_gone(receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled() and task.exception() is None:
+            return task.result()
+        raise Cancelled("the client left")
+    finally:
+        gone.cancel()
+        if not task.done():  # We are being cancelled ourselves.
+            task.cancel()
+            await asyncio.wait({task})

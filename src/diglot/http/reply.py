@@ -1,0 +1,47 @@
+"""Sending replies over ASGI. It knows bytes and headers, not what they mean. Neighbours: `serve`, `guard`."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.types import Send
+
+from diglot.dialects.operation import Rendered
+
+
+async def send_whole(reply: Rendered, send: Send, *, head_only: bool = False) -> None:
+    """Send a whole reply; `head_only` leaves the body out, as HEAD wants it."""
+    headers = [(b"content-type", reply.media_type.encode()), (b"content-length", str(len(reply.body)).encode())]
+    headers += [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if head_only else reply.body})
+
+
+class Outlet:
+    """A streamed reply on its way out.
+
+    `begun` once a byte of it has gone, `quiet` while nothing has since it was last set.
+    """
+
+    def __init__(self, send: Send, *, media_type: str) -> None:
+        self._send = send
+        self._media_type = media_type.encode()
+        self._lock = asyncio.Lock()
+        self.begun = False
+        self.quiet = True
+
+    async def piece(self, data: bytes) -> None:
+        """Send a piece; the first one takes the headers along."""
+        if not data:
+            return
+        async with self._lock:
+            self.quiet = False
+            if not self.begun:
+                self.begun = True
+                headers = [(b"content-type", self._media_type), (b"cache-control", b"no-cache")]
+                await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self) -> None:
+        """End the stream."""
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
