@@ -72,6 +72,11 @@ class LlamaEngine:
         return self._child.memory or self._sizes.memory
 
     @property
+    def accelerator_memory(self) -> int:
+        """Unknown: llama.cpp's server does not say what it put where."""
+        return 0
+
+    @property
     def pid(self) -> int:
         """The process id of the child."""
         return self._child.pid
@@ -79,10 +84,8 @@ class LlamaEngine:
     async def generate(self, request: Generation) -> AsyncGenerator[Event]:
         """Answer a request."""
         self._able(request)
-        if self._ledger is None:
-            events = self._peer.generate(request)
-        else:
-            events = self._sharing(self._ledger, request)
+        ledger = self._ledger
+        events = self._peer.generate(request) if ledger is None else self._sharing(ledger, request)
         async with aclosing(events):
             async for event in events:
                 yield event

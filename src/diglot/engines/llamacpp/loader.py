@@ -11,7 +11,7 @@ import logging
 import secrets
 
 from diglot.core.model import Model
-from diglot.core.ports import Engine, Ids, LoadProgress
+from diglot.core.ports import Ids, LoadProgress
 from diglot.core.request import LoadOptions
 from diglot.engines.llamacpp.engine import LlamaEngine
 from diglot.engines.llamacpp.launch import Launch
@@ -34,7 +34,11 @@ class LlamaLoader:
         """Return the bytes that loading would take."""
         return sizes_of(model, options, self._limits).memory
 
-    async def load(self, model: Model, options: LoadOptions, progress: LoadProgress) -> Engine:
+    def slots(self, model: Model) -> int:  # noqa: ARG002  the port has it
+        """Return how many answers are made at the same time."""
+        return self._limits.slots
+
+    async def load(self, model: Model, options: LoadOptions, progress: LoadProgress) -> LlamaEngine:
         """Load a model. Raises LoadFailed."""
         sizes = sizes_of(model, options, self._limits)
         key = secrets.token_urlsafe(24)

@@ -43,6 +43,7 @@ class ChildProcess:
     @classmethod
     async def start(cls, launch: Launch, *, name: str, progress: Callable[[int, int], None]) -> ChildProcess:
         """Start a child and return it when it serves. Raises LoadFailed; cancelling leaves nothing behind."""
+        size = await asyncio.to_thread(os.path.getsize, launch.model)
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
@@ -54,7 +55,7 @@ class ChildProcess:
             start_new_session=True,  # A Ctrl-C at the terminal is the server's to handle.
         )
         child = cls(process, name)
-        meter = asyncio.create_task(child._measure(Path(launch.model), progress))
+        meter = asyncio.create_task(child._measure(size, progress))
         try:
             await child._send(launch)
             child.port = await child._ready()
@@ -121,7 +122,9 @@ class ChildProcess:
                 return port
             case Failed(error):
                 detail = await self.detail()
-                raise LoadFailed(self._name, reason="the engine refused its files or the options", detail=f"{error}\n{detail}")
+                raise LoadFailed(
+                    self._name, reason="the engine refused its files or the options", detail=f"{error}\n{detail}"
+                )
 
     async def _watch_until_dead(self) -> None:
         """Read the log of the child until it closes, then reap the child."""
@@ -138,9 +141,8 @@ class ChildProcess:
             _log.debug("%s: %s", self._name, text)
         await self._process.wait()
 
-    async def _measure(self, weights: Path, progress: Callable[[int, int], None]) -> None:
+    async def _measure(self, total: int, progress: Callable[[int, int], None]) -> None:
         """Report how much of the weights is in memory. llama.cpp itself cannot say while it loads."""
-        total = weights.stat().st_size
         while True:
             await asyncio.sleep(_POLL_SECONDS)
             progress(min(self.memory, total), total)

@@ -152,7 +152,9 @@ def _thinking(request: Generation, host: Host) -> dict[str, Any]:
     if not host.template_arguments:
         if arguments:
             raise UnsupportedField("chat_template_kwargs", "the remote server takes no arguments for the template")
-        return {"reasoning_effort": effort or ("medium" if request.think else "none")} if request.think is not None else {}
+        return (
+            {"reasoning_effort": effort or ("medium" if request.think else "none")} if request.think is not None else {}
+        )
     if request.think is not None:
         arguments.setdefault("enable_thinking", request.think not in (False, "none"))
     if effort is not None:

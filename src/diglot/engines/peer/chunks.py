@@ -105,6 +105,12 @@ class ProgressChunk(msgspec.Struct, gc=False):
     cache: int = 0
 
 
+class ErrorChunk(msgspec.Struct, gc=False):
+    """An error in place of a chunk; `faults` reads the rest of it."""
+
+    code: int | str | None = None
+
+
 class Chunk(msgspec.Struct, gc=False):
     """One event of the stream."""
 
@@ -112,7 +118,7 @@ class Chunk(msgspec.Struct, gc=False):
     usage: UsageChunk | None = None
     timings: TimingsChunk | None = None
     prompt_progress: ProgressChunk | None = None
-    error: msgspec.Raw | None = None
+    error: ErrorChunk | None = None
 
 
 decode_chunk = msgspec.json.Decoder(Chunk).decode

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from http import HTTPStatus
 from typing import TypeVar
 
 import msgspec
@@ -21,7 +22,7 @@ from diglot.core.ports import Ids
 from diglot.core.request import Generation
 from diglot.engines.peer.answer import Answer
 from diglot.engines.peer.body import Target, encode, generation_body
-from diglot.engines.peer.chunks import decode_chunk
+from diglot.engines.peer.chunks import Chunk, decode_chunk
 from diglot.engines.peer.faults import MAX_ERROR, Blame, fault_of
 from diglot.engines.peer.transport import ConnectionLost, Method, Reply, Transport, read_all
 from diglot.framing.lines import LineTooLong
@@ -51,19 +52,26 @@ class Peer:
         try:
             async with self._transport.send("POST", path, body) as reply:
                 await self._accepted(reply, request)
-                async with aclosing(self._stream(reply, answer, request)) as events:
-                    async for event in events:
-                        yield event
+                async with aclosing(self._chunks(reply, request)) as chunks:
+                    async for some in chunks:
+                        for chunk in some:
+                            for event in answer.feed(chunk):
+                                yield event
         except ConnectionLost as lost:
             raise await self._lost(str(lost)) from lost
+        if answer.reason is None:
+            raise await self._lost("ended without a reason to finish")
+        for event in answer.close():
+            yield event
 
     async def _accepted(self, reply: Reply, request: Generation | None) -> None:
         """Raise the fault that a status tells."""
-        if reply.status != 200:  # noqa: PLR2004  OK
+        if reply.status != HTTPStatus.OK:
             body = await read_all(reply, limit=MAX_ERROR)
             raise fault_of(reply.status, body, blame=self.blame, headers=reply.headers, request=request)
 
-    async def _stream(self, reply: Reply, answer: Answer, request: Generation) -> AsyncGenerator[Event]:
+    async def _chunks(self, reply: Reply, request: Generation) -> AsyncGenerator[list[Chunk]]:
+        """Give the chunks of a stream up to its end, those that came together together."""
         if not reply.headers.get("content-type", "").startswith("text/event-stream"):
             raise self.blame.failed("it sent no stream of events")
         decoder = SseDecoder()
@@ -73,34 +81,22 @@ class Peer:
                     messages = decoder.feed(piece)
                 except LineTooLong as error:
                     raise self.blame.failed(str(error)) from error
-                for message in messages:
-                    if message.data == _DONE:
-                        for event in answer.close():
-                            yield event
-                        return
-                    try:
-                        chunk = decode_chunk(message.data)
-                    except msgspec.MsgspecError as error:
-                        detail = message.data[:MAX_ERROR].decode(errors="replace")
-                        raise self.blame.failed("its stream cannot be read", detail=detail) from error
-                    if chunk.error is not None:
-                        raise self._error(message.data, request)
-                    for event in answer.feed(chunk):
-                        yield event
-        if answer.reason is None:
-            raise ConnectionLost("ended without a reason to finish")
-        for event in answer.close():
-            yield event
+                if messages and messages[-1].data == _DONE:
+                    yield [self._chunk(message.data, request) for message in messages[:-1]]
+                    return
+                yield [self._chunk(message.data, request) for message in messages]
 
-    def _error(self, data: bytes, request: Generation) -> Fault:
-        """An error in the stream carries its status as a field."""
-        status = 500
+    def _chunk(self, data: bytes, request: Generation) -> Chunk:
+        """Read one chunk. An error among the chunks carries its status as a field."""
         try:
-            code = msgspec.json.decode(data, type=dict[str, dict[str, object]])["error"].get("code")
-            status = code if isinstance(code, int) else status
-        except (msgspec.MsgspecError, KeyError):
-            pass
-        return fault_of(status, data, blame=self.blame, headers={}, request=request)
+            chunk = decode_chunk(data)
+        except msgspec.MsgspecError as error:
+            detail = data[:MAX_ERROR].decode(errors="replace")
+            raise self.blame.failed("its stream cannot be read", detail=detail) from error
+        if chunk.error is None:
+            return chunk
+        status = chunk.error.code if isinstance(chunk.error.code, int) else HTTPStatus.INTERNAL_SERVER_ERROR
+        raise fault_of(status, data, blame=self.blame, headers={}, request=request)
 
     async def call(self, path: str, body: object, *, reply_type: type[T], request: Generation | None = None) -> T:
         """Post a body and read a whole answer of a known type."""

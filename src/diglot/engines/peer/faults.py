@@ -62,24 +62,27 @@ class Blame(msgspec.Struct, frozen=True):
         return EngineFailed(f"the engine of model {self.model!r} failed: {reason}", detail=detail)
 
 
-def fault_of(status: int, body: bytes, *, blame: Blame, headers: Mapping[str, str], request: Generation | None) -> Fault:
+def fault_of(
+    status: int, body: bytes, *, blame: Blame, headers: Mapping[str, str], request: Generation | None
+) -> Fault:
     """Return what a status other than 200, or an error in a stream, means for the client."""
     error, detail = _read(body), body[:MAX_ERROR].decode(errors="replace")
     if _too_long(error):
         return ContextExceeded(tokens=error.n_prompt_tokens, window=error.n_ctx or blame.window)
     match status:
-        case 401 | 403:
-            return blame.failed("it does not accept the key", detail=detail)
-        case 404 if blame.where is not None:
-            return ModelNotFound(blame.model)
-        case 429 | 503:
-            return Busy(retry_after=_seconds(headers.get("retry-after", "")))
-        case 501:
-            return ModelIncapable(blame.model, ability="this kind of request")
         case 400 | 422 if request is not None:
-            return _refused(error, request, blame=blame, detail=detail)
+            fault = _refused(error, request, blame=blame, detail=detail)
+        case 401 | 403:
+            fault = blame.failed("it does not accept the key", detail=detail)
+        case 404 if blame.where is not None:
+            fault = ModelNotFound(blame.model)
+        case 429 | 503:
+            fault = Busy(retry_after=_seconds(headers.get("retry-after", "")))
+        case 501:
+            fault = ModelIncapable(blame.model, ability="this kind of request")
         case _:
-            return blame.failed(f"it answered with status {status}", detail=detail)
+            fault = blame.failed(f"it answered with status {status}", detail=detail)
+    return fault
 
 
 def _too_long(error: _Error) -> bool:
@@ -92,7 +95,7 @@ def _too_long(error: _Error) -> bool:
 
 
 def _refused(error: _Error, request: Generation, *, blame: Blame, detail: str) -> Fault:
-    """A body of ours was refused: what is in it of the client's own making is the schemas and the numbers."""
+    """Blame a part of the client's own making: of a body written here, that is the schemas."""
     reason = error.message.rpartition("failed: ")[2][:_SHOWN] or "the engine refused it"
     if error.param and blame.where is not None:
         return InvalidField(error.param, reason)

@@ -28,9 +28,7 @@ def token_logprobs(chunk: LogprobsChunk) -> list[TokenLogprob]:
 
 
 def _token(chunk: TokenChunk) -> TokenLogprob:
-    top = tuple(
-        Alternative(each.token, each.logprob, _bytes(each.bytes, each.token)) for each in chunk.top_logprobs
-    )
+    top = tuple(Alternative(each.token, each.logprob, _bytes(each.bytes, each.token)) for each in chunk.top_logprobs)
     return TokenLogprob(chunk.token, chunk.logprob, _bytes(chunk.bytes, chunk.token), top)
 
 

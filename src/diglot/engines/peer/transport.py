@@ -6,15 +6,15 @@ The seam exists because the general client costs 160 us for each piece of a stre
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
 Method = Literal["GET", "POST"]
 
 
-class ConnectionLost(Exception):  # noqa: N818  what happened, not yet whose fault it is
-    """The server could not be reached, or went away before its answer was whole."""
+class ConnectionLost(Exception):
+    """The server could not be reached, or went away before its answer was whole. Whose fault that is, the owner says."""
 
 
 class Reply(Protocol):
@@ -28,7 +28,7 @@ class Reply(Protocol):
     def headers(self) -> Mapping[str, str]:
         """The headers, names in small letters."""
 
-    def pieces(self) -> AsyncIterator[bytes]:
+    def pieces(self) -> AsyncGenerator[bytes]:
         """Give the body as it comes. Raises ConnectionLost."""
 
 

@@ -6,7 +6,7 @@ Neighbours: implements `transport`; `wire` is the quick one for the loopback int
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
 import httpx2
 
@@ -31,7 +31,7 @@ class _Answer:
     def headers(self) -> Mapping[str, str]:
         return self._response.headers
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncGenerator[bytes]:
         try:
             async for piece in self._response.aiter_raw():
                 yield piece

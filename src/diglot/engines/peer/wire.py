@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import httptools
 
@@ -43,7 +43,7 @@ class _Exchange(asyncio.Protocol):
                 raise ConnectionLost("closed before it answered")
             await self._wait()
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncGenerator[bytes]:
         while True:
             if self._body:
                 piece = self._body[0] if len(self._body) == 1 else b"".join(self._body)
