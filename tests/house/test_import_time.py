@@ -7,9 +7,7 @@ import subprocess
 import sys
 from typing import Final
 
-import pytest
-
-from tests.house.source import ROOT, within
+from tests.house.source import within
 
 HEAVY: Final = ("gguf", "huggingface_hub", "numpy", "safetensors", "xllamacpp")
 SERVER: Final = ("httpx2", "starlette", "uvicorn")
@@ -31,12 +29,10 @@ def loaded(code: str, *packages: str) -> list[str]:
     return [package for package in packages if any(within(module, package) for module in modules)]
 
 
-@pytest.mark.skipif(not (ROOT / "src/diglot/cli/main.py").exists(), reason="the room is not built yet")
 def test_the_version_loads_neither_server_nor_engine() -> None:
     assert not loaded(VERSION, *SERVER, *HEAVY)
 
 
-@pytest.mark.skipif(not (ROOT / "src/diglot/app.py").exists(), reason="the room is not built yet")
 def test_the_server_loads_no_converter_and_no_engine() -> None:
     assert not loaded("import diglot.app", *HEAVY)
 

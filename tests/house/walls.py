@@ -57,7 +57,7 @@ PURE: Final = (
         "operator",
         "pathlib",
     ),
-    *("re", "shlex", "string", "struct", "textwrap", "types", "typing", "unicodedata", "zlib"),
+    *("re", "shlex", "string", "struct", "textwrap", "types", "typing", "unicodedata", "urllib.parse", "zlib"),
     *("diglot.core", "msgspec"),
 )
 
