@@ -9,7 +9,9 @@
     │   ├── TooManyInputs       more inputs than one request may hold
     │   ├── UnknownPath         no operation has this path
     │   ├── WrongMethod         the path exists, not with this method
-    │   └── ContextExceeded     the prompt is longer than the context window
+    │   ├── ContextExceeded     the prompt is longer than the context window
+    │   ├── Forbidden           it comes from where nobody may call from
+    │   └── KeyMissing          it lacks the key that this server wants
     ├── the model is not what the request needs
     │   ├── ModelUnnamed        no name was given where one is needed
     │   ├── ModelNotFound       the name is not among the downloaded models
@@ -105,6 +107,17 @@ class ContextExceeded(Fault):
         super().__init__(f"the prompt {size}, the context window holds {window} tokens")
         self.tokens = tokens
         self.window = window
+
+
+class Forbidden(Fault):
+    """The request comes from a web page or by a name that may not call; the message says which setting decides."""
+
+
+class KeyMissing(Fault):
+    """The server was given a key, and the request does not bring it."""
+
+    def __init__(self) -> None:
+        super().__init__("this server wants its key, as a bearer token")
 
 
 class ModelUnnamed(Fault):
@@ -210,6 +223,8 @@ AnyFault = (
     | UnknownPath
     | WrongMethod
     | ContextExceeded
+    | Forbidden
+    | KeyMissing
     | ModelUnnamed
     | ModelNotFound
     | ModelIncapable
