@@ -24,7 +24,7 @@ except SystemExit as ended:
 def loaded(code: str, *packages: str) -> list[str]:
     """Run code in a fresh interpreter and give those of the packages that it has loaded."""
     command = [sys.executable, "-c", f"import sys\n{code}\nprint('loaded', *sys.modules)"]
-    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout
     modules = output.splitlines()[-1].split()
     return [package for package in packages if any(within(module, package) for module in modules)]
 
