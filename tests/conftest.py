@@ -55,7 +55,7 @@ def no_blocking() -> Iterator[BlockBuster]:
 @pytest.fixture(scope="session")
 def node() -> Path:
     """Node 18 or later: this machine's, or the one from the package index."""
-    return ROOT / ".tools/node/bin/node"
+    return ROOT / "tests/clients/js/node_modules/.bin/node"
 
 
 @pytest.fixture(scope="session")
