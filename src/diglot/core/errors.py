@@ -10,6 +10,9 @@
     │   ├── UnknownPath         no operation has this path
     │   ├── WrongMethod         the path exists, not with this method
     │   ├── ContextExceeded     the prompt is longer than the context window
+    │   ├── BrokenCompaction    a compaction item that is not ours or was changed
+    │   ├── NothingGained       a compaction would make the conversation no shorter
+    │   ├── UnknownResponse     no stored response has this id
     │   ├── Forbidden           it comes from where nobody may call from
     │   └── KeyMissing          it lacks the key that this server wants
     ├── the model is not what the request needs
@@ -23,6 +26,7 @@
     │   ├── LoadFailed          the engine could not load the model
     │   ├── EngineCrashed       the engine's process ended while it answered
     │   ├── EngineFailed        the engine reported an error, or a bug of ours; carries an id for the log
+    │   ├── CompactionFailed    no usable summary in three attempts; the conversation is as it was
     │   └── UpstreamFailed      a remote server cannot be reached or makes no sense
     └── Cancelled               the client left, or the server is going down
 
@@ -107,6 +111,33 @@ class ContextExceeded(Fault):
         super().__init__(f"the prompt {size}, the context window holds {window} tokens")
         self.tokens = tokens
         self.window = window
+
+
+class BrokenCompaction(Fault):
+    """A compaction item cannot be used; `reason` says why, `field` is where it stands once that is known."""
+
+    def __init__(self, reason: str, *, field: str = "input") -> None:
+        super().__init__(f"{field}: this compaction item cannot be used: {reason}")
+        self.reason = reason
+        self.field = field
+
+
+class NothingGained(Fault):
+    """The conversation has `before` tokens and would have `after` once compacted."""
+
+    def __init__(self, *, before: int, after: int) -> None:
+        super().__init__(f"compaction was refused: it would turn {before} tokens into {after}")
+        self.before = before
+        self.after = after
+
+
+class UnknownResponse(Fault):
+    """No stored response has the id `response`; `field` is where it was named."""
+
+    def __init__(self, response: str, *, field: str | None = None) -> None:
+        super().__init__(f"no response {response!r} is stored here")
+        self.response = response
+        self.field = field
 
 
 class Forbidden(Fault):
@@ -197,6 +228,14 @@ class EngineFailed(Fault):
         self.detail = detail
 
 
+class CompactionFailed(Fault):
+    """The model gave no usable summary; nothing was changed. `reason` is fit for the client."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"compaction failed, the conversation is unchanged: {reason}")
+        self.reason = reason
+
+
 class UpstreamFailed(Fault):
     """The remote server `where` cannot be reached or answers with nonsense."""
 
@@ -223,6 +262,9 @@ AnyFault = (
     | UnknownPath
     | WrongMethod
     | ContextExceeded
+    | BrokenCompaction
+    | NothingGained
+    | UnknownResponse
     | Forbidden
     | KeyMissing
     | ModelUnnamed
@@ -234,6 +276,7 @@ AnyFault = (
     | LoadFailed
     | EngineCrashed
     | EngineFailed
+    | CompactionFailed
     | UpstreamFailed
     | Cancelled
 )
