@@ -1,0 +1,18 @@
+"""OpenAI's protocol: chat, completions, embeddings and models.
+
+One operation is one file: `chat`, `completions`, `embeddings`, `models`. The others are nouns that they share; `errors`
+is the one table of faults, `compat` says what becomes of every field.
+"""
+
+from diglot.dialects.openai import chat, completions, embeddings, models
+from diglot.dialects.openai.errors import render_error
+from diglot.dialects.operation import Dialect
+
+DIALECT = Dialect(
+    name="openai",
+    prefix="/v1",
+    operations=(models.LIST, models.ONE, chat.OPERATION, completions.OPERATION, embeddings.OPERATION),
+    error=render_error,
+)
+
+__all__ = ["DIALECT"]
