@@ -1,0 +1,53 @@
+"""The budget: how many tokens each part of a compaction may take.
+
+Everything is a share of the context window, less what the conversation carries anyway (system text, tools,
+user messages). The shares leave room to work in: a result close to the threshold would be compacted again
+at once, for ever. Tokens are counted by the engine; characters are only used where a schema needs them.
+
+Invariant: whatever the sizes, prose, record and retained items together take at most 45 % of the window.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+_WHOLE = 0.45
+_RETAINED = 0.4
+_LEAST = 0.12
+_FILLED = 0.75
+_PROSE_CHARACTERS = (400, 4000)
+_ANSWER_OVERHEAD = 256
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens, but for `prose`, which is in characters.
+
+    `whole` is for summary and retained items together, `retained` the most of it that retained items may take,
+    `prose` how long the model's own text may become, `answer` what the model may generate to write it.
+    """
+
+    whole: int
+    retained: int
+    prose: int
+    answer: int
+
+
+def budget_of(*, window: int, fixed: int, threshold: int | None = None) -> Budget:
+    """Return the budget for a window when `fixed` tokens stay in it anyway.
+
+    `threshold` is the fill at which the next compaction would come, where it is known.
+    """
+    full = min(window, threshold or window)
+    whole = max(int(full * _LEAST), min(int(full * _WHOLE), int(full * _FILLED) - fixed))
+    shortest, longest = _PROSE_CHARACTERS
+    prose = min(longest, max(shortest, full // 8), max(shortest // 2, whole))
+    return Budget(whole=whole, retained=min(whole, int(full * _RETAINED)), prose=prose, answer=prose + _ANSWER_OVERHEAD)
+
+
+def shorter(budget: Budget, attempt: int) -> int:
+    """Return how many characters the prose may have at an attempt, counted from 0.
+
+    A text of few characters can be of many tokens. The tokens stay the same and the characters become a
+    quarter each time, so that an answer that was cut off cannot be cut off for ever.
+    """
+    return max(64, budget.prose >> (2 * attempt))
