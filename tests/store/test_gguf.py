@@ -154,7 +154,7 @@ def test_a_field_that_is_there_twice_is_refused(file: Path) -> None:
         ([Tensor("a"), Tensor("b", offset=HUGE)], "begins at"),
         ([Tensor("a"), Tensor("a")], "is there twice"),
         ([Tensor("n" * 64)], "the name of tensor 0 claims 64 bytes"),
-        ([Tensor("a", (1 << 18, 2)), Tensor("b", (1 << 18, 2))], "is cut off"),
+        ([Tensor("a", (1 << 18, 2)), Tensor("b", (1 << 18, 2), offset=1 << 21)], "is cut off"),
     ],
 )
 def test_a_tensor_that_lies_is_refused(file: Path, tensors: list[Tensor], reason: str) -> None:
