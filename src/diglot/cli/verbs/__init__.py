@@ -1,0 +1,1 @@
+"""The commands, one module each; `command` in it is what `diglot.cli.main` calls."""

@@ -1,0 +1,87 @@
+"""`diglot serve`: look whether the port is free, get the starter models if there is none, and serve.
+
+Neighbours: `diglot.app` serves; `pull` gets the models; `port` says who else answers.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import msgspec
+
+from diglot import __version__
+from diglot.cli.failure import Failure
+from diglot.cli.flags import takes_settings
+from diglot.cli.port import Answers, bind_error, free_port, who_answers
+from diglot.cli.server import base_url
+from diglot.cli.verbs.pull import STARTER, pull_starter
+from diglot.core.errors import Fault
+from diglot.obs.log import set_up_log
+from diglot.settings import Settings
+
+
+@click.command()
+@click.option("--no-starter", is_flag=True, help="Do not fetch the starter models when there is no model at all.")
+@takes_settings()
+def command(settings: Settings, *, no_starter: bool) -> None:
+    """Start the server and serve until Ctrl-C.
+
+    Each option can also stand in the environment (DIGLOT_PORT and so on) or in config.toml in the home folder.
+    When there is no model at all, the starter models are fetched first.
+    """
+    from diglot.store.local import LocalStore  # noqa: PLC0415  after the help is shown
+
+    settings = _with_port(settings)
+    set_up_log(settings.log, secrets=(settings.key, settings.remote_key))
+    store = LocalStore(settings.model_folder)
+    listing = store.listing()
+    if not (listing.models or listing.problems or no_starter or settings.remotes) and settings.engine == "llamacpp":
+        _fetch(settings)
+        listing = store.listing()
+    click.echo(banner(settings, [model.name for model in listing.models]), err=True)
+    from diglot.app import serve  # noqa: PLC0415  the server itself, a third of a second
+
+    sys.exit(serve(settings))
+
+
+def _with_port(settings: Settings) -> Settings:
+    """Return settings with a port that can be bound. Raises Failure."""
+    if settings.port == 0:
+        return msgspec.structs.replace(settings, port=free_port(settings.host))
+    reason = bind_error(settings.host, settings.port)
+    if reason is None:
+        return settings
+    where = f"{settings.host}:{settings.port}"
+    told = {
+        Answers.DIGLOT: f"Diglot already runs at {base_url(settings)}",
+        Answers.OLLAMA: f"Ollama answers at {base_url(settings)}",
+        Answers.OTHER: f"another program uses {where}",
+        Answers.NOBODY: f"{where} cannot be listened on: {reason}",
+    }[who_answers(settings)]
+    raise Failure(f"{told}. Take another port with: diglot serve --port N")
+
+
+def _fetch(settings: Settings) -> None:
+    from diglot.store.local import LocalStore  # noqa: PLC0415
+
+    click.echo("There is no model yet: fetching the starter models.", err=True)
+    try:
+        pull_starter(LocalStore(settings.model_folder))
+    except Fault as fault:
+        click.echo(f"They cannot be fetched now: {fault.message}. To try again: diglot pull {STARTER}", err=True)
+
+
+def banner(settings: Settings, models: list[str]) -> str:
+    """Return what a person wants to know once the server runs."""
+    url = base_url(settings)
+    named = ", ".join(models[:5]) + (f" and {len(models) - 5} more" if len(models) > 5 else "")  # noqa: PLR2004
+    return "\n".join(
+        (
+            f"Diglot {__version__} serves at {url}",
+            f"  models    {named or 'none yet'}",
+            f'  OpenAI    base_url="{url}/v1", api_key="{"the key" if settings.key else "any"}"',
+            f"  Ollama    OLLAMA_HOST={url}",
+            "  chat      diglot run " + (models[0] if models else "MODEL"),
+        )
+    )

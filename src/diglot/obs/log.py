@@ -1,0 +1,56 @@
+"""The log: standard logging, one line a record, to standard error.
+
+    2026-11-30 12:00:01 info    services.residency: unloading smollm2:135m: its time is up
+
+Whoever logs keeps to this: what a client wrote or was answered stands in no line above debug. Secrets are
+taken out here, whoever let them in. Neighbours: the command line sets it up, everybody else only calls
+`logging.getLogger(__name__)`.
+
+Invariant: a record that carries no exception is one line, whatever its text holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable
+from typing import Final, TextIO
+
+HIDDEN: Final = "***"
+_OURS: Final = "diglot."
+_CHATTY: Final = ("httpcore2", "httpx2", "uvicorn.access")  # A line for each request.
+_UNPRINTABLE: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {10: "\\n", 9: "\t"}
+
+
+class LineFormatter(logging.Formatter):
+    """Writes records as lines, without `secrets`. A traceback follows on lines of its own, indented."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        super().__init__(datefmt="%Y-%m-%d %H:%M:%S")
+        # The longest first: a secret may be a part of another.
+        self._secrets = sorted(filter(None, secrets), key=len, reverse=True)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one record."""
+        text = record.getMessage().translate(_UNPRINTABLE)
+        name = record.name.removeprefix(_OURS)
+        line = f"{self.formatTime(record, self.datefmt)} {record.levelname.lower():<7} {name}: {text}"
+        if record.exc_info:
+            trace = self.formatException(record.exc_info)
+            line = "\n  ".join((line, *trace.splitlines()))
+        for secret in self._secrets:
+            line = line.replace(secret, HIDDEN)
+        return line
+
+
+def set_up_log(level: str, *, secrets: Iterable[str] = (), stream: TextIO | None = None) -> None:
+    """Write records of `level` (`debug`, `info`, `warning`, `error`) and above to `stream`, standard error by default.
+
+    What was set up before is replaced. Other packages' line for each request is left out unless at debug.
+    """
+    writer = logging.StreamHandler(stream or sys.stderr)
+    writer.setFormatter(LineFormatter(secrets))
+    number = logging.getLevelNamesMapping()[level.upper()]
+    logging.basicConfig(level=number, handlers=[writer], force=True)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(number if number <= logging.DEBUG else max(number, logging.WARNING))
