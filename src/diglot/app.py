@@ -1,0 +1,141 @@
+"""The composition root: the one place where real things are handed to those who need them.
+
+Everything else in the house names ports and tables; here they get names. It has no logic of its own.
+Neighbours: `cli` calls `serve`, tests call `build`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import secrets
+import string
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
+
+from diglot.core.ports import Clock, EngineLoader, Ids, ModelStore
+from diglot.core.request import LoadOptions
+from diglot.dialects.ollama import DIALECT as OLLAMA
+from diglot.dialects.openai import DIALECT as OPENAI
+from diglot.engines.llamacpp.loader import LlamaLoader
+from diglot.engines.llamacpp.sizing import Limits as EngineLimits
+from diglot.engines.scripted.loader import ScriptedLoader
+from diglot.engines.scripted.models import ScriptedModels
+from diglot.engines.scripted.script import Script, load_script
+from diglot.http.application import Access, build_application
+from diglot.http.serve import Limits, World
+from diglot.services.catalog import Catalog
+from diglot.services.desk import Desk
+from diglot.services.embed import Embed
+from diglot.services.generate import Generate
+from diglot.services.residency import Policy, Residency
+from diglot.settings import Settings
+from diglot.store.local import LocalStore
+
+_LETTERS = string.ascii_letters + string.digits
+
+
+class SystemClock:
+    """The time of the machine."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        return time.time()
+
+    def monotonic_ns(self) -> int:
+        """Return nanoseconds of a clock that never goes back."""
+        return time.monotonic_ns()
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after so many seconds."""
+        await asyncio.sleep(seconds)
+
+
+class RandomIds:
+    """Names that cannot be guessed."""
+
+    def new(self) -> str:
+        """Return 24 letters and digits."""
+        return "".join(secrets.choice(_LETTERS) for _ in range(24))
+
+
+def memory_of(settings: Settings) -> int:
+    """Return the bytes that loaded models may take together."""
+    return settings.memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+
+
+def engines_of(settings: Settings, ids: Ids) -> tuple[EngineLoader, ModelStore]:
+    """Return what runs the models, and where they are, as the settings say. Raises InvalidScript."""
+    if settings.engine == "scripted":
+        script = load_script(settings.script) if settings.script else Script()
+        return ScriptedLoader(script), ScriptedModels(script)
+    limits = EngineLimits(
+        slots=settings.slots, cache=settings.cache or memory_of(settings) // 4, cores=os.cpu_count() or 1
+    )
+    program = str(settings.llama_server) if settings.llama_server else None
+    return LlamaLoader(ids=ids, limits=limits, program=program), LocalStore(settings.model_folder)
+
+
+def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
+    """Return the services over the real store and engines."""
+    loader, store = engines_of(settings, ids)
+    catalog = Catalog((store,), embedding_model=settings.embedding_model)
+    policy = Policy(
+        budget=memory_of(settings),
+        keep_alive=settings.keep_alive if settings.keep_alive >= 0 else math.inf,
+        queue=settings.queue,
+        defaults=LoadOptions(
+            window=settings.window or None, threads=settings.threads or None, gpu_layers=settings.gpu_layers
+        ),
+    )
+    residency = Residency(loader, clock=clock, policy=policy)
+    return Desk(
+        catalog=catalog,
+        residency=residency,
+        generate=Generate(catalog, residency, clock=clock),
+        embed=Embed(catalog, residency, clock=clock, limit=settings.max_inputs),
+        clock=clock,
+    )
+
+
+def build(settings: Settings) -> ASGIApp:
+    """Return the application as an ASGI server runs it."""
+    clock, ids = SystemClock(), RandomIds()
+    desk = build_desk(settings, clock=clock, ids=ids)
+    limits = Limits(max_body=settings.max_body, body_timeout=settings.body_timeout, heartbeat=settings.heartbeat)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await desk.close()
+
+    return build_application(
+        (OLLAMA, OPENAI),
+        World(desk=desk, clock=clock, ids=ids, limits=limits),
+        access=Access(hosts=settings.hosts, origins=settings.origins, key=settings.key),
+        lifespan=lifespan,
+    )
+
+
+def serve(settings: Settings) -> int:
+    """Serve until told to stop by SIGINT or SIGTERM. Returns the exit code."""
+    config = uvicorn.Config(
+        build(settings),
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=max(1, round(settings.drain)),
+        ws="none",
+    )
+    server = uvicorn.Server(config)
+    server.run()
+    return 0 if server.started else 1
