@@ -46,6 +46,19 @@ from diglot.dialects.operation import Rendered
 
 _REQUEST = "invalid_request_error"
 _SERVER = "server_error"
+_ModelFault = (
+    ModelUnnamed
+    | ModelNotFound
+    | ModelIncapable
+    | NoModel
+    | ModelBroken
+    | LoadFailed
+    | Busy
+    | EngineCrashed
+    | EngineFailed
+    | UpstreamFailed
+    | Cancelled
+)
 
 
 class ErrorDetailReply(msgspec.Struct, frozen=True):
@@ -90,7 +103,8 @@ def _reply(fault: AnyFault, form: _Form) -> ErrorReply:
     return ErrorReply(ErrorDetailReply(message=message, type=form.kind, param=form.param, code=form.code))
 
 
-def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911, PLR0912  One table, in one place.
+def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911  A table, a line or two for each kind.
+    """Return the form of a fault: of the request itself here, of Responses and of models below."""
     match fault:
         case MalformedBody():
             return _Form(HTTPStatus.BAD_REQUEST, "malformed_body")
@@ -98,6 +112,8 @@ def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911, PLR0912  One table,
             return _Form(HTTPStatus.BAD_REQUEST, "invalid_value", param=fault.field)
         case UnsupportedField():
             return _Form(HTTPStatus.BAD_REQUEST, "unsupported_parameter", param=fault.field)
+        case ContextExceeded():
+            return _Form(HTTPStatus.BAD_REQUEST, "context_length_exceeded")
         case BodyTooLarge():
             return _Form(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "request_too_large")
         case TooManyInputs():
@@ -107,8 +123,18 @@ def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911, PLR0912  One table,
         case WrongMethod():
             allow = {"Allow": ", ".join(fault.allowed)}
             return _Form(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", headers=allow)
-        case ContextExceeded():
-            return _Form(HTTPStatus.BAD_REQUEST, "context_length_exceeded")
+        case Forbidden():
+            return _Form(HTTPStatus.FORBIDDEN, "forbidden")
+        case KeyMissing():
+            return _Form(HTTPStatus.UNAUTHORIZED, "invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
+        case BrokenCompaction() | NothingGained() | UnknownResponse() | CompactionFailed():
+            return _of_responses(fault)
+        case _:
+            return _of_models(fault)
+
+
+def _of_responses(fault: BrokenCompaction | NothingGained | UnknownResponse | CompactionFailed) -> _Form:
+    match fault:
         case BrokenCompaction():
             return _Form(HTTPStatus.BAD_REQUEST, "invalid_compaction_item", param=fault.field)
         case NothingGained():
@@ -117,10 +143,14 @@ def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911, PLR0912  One table,
             return _Form(HTTPStatus.NOT_FOUND, "response_not_found")
         case UnknownResponse():
             return _Form(HTTPStatus.BAD_REQUEST, "previous_response_not_found", param=fault.field)
-        case Forbidden():
-            return _Form(HTTPStatus.FORBIDDEN, "forbidden")
-        case KeyMissing():
-            return _Form(HTTPStatus.UNAUTHORIZED, "invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
+        case CompactionFailed():
+            return _Form(HTTPStatus.BAD_GATEWAY, "compaction_failed", kind=_SERVER)
+        case _:
+            assert_never(fault)
+
+
+def _of_models(fault: _ModelFault) -> _Form:  # noqa: C901, PLR0911  As above.
+    match fault:
         case ModelUnnamed():
             return _Form(HTTPStatus.BAD_REQUEST, "missing_required_parameter", param="model")
         case ModelNotFound():
@@ -128,23 +158,20 @@ def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911, PLR0912  One table,
         case ModelIncapable():
             return _Form(HTTPStatus.BAD_REQUEST, "model_incapable", param="model")
         case NoModel():
-            return _Form(
-                HTTPStatus.SERVICE_UNAVAILABLE, "no_model", kind=_SERVER, message=f"no {fault.ability} model loaded"
-            )
+            message = f"no {fault.ability} model loaded"
+            return _Form(HTTPStatus.SERVICE_UNAVAILABLE, "no_model", kind=_SERVER, message=message)
         case ModelBroken():
             return _Form(HTTPStatus.INTERNAL_SERVER_ERROR, "model_broken", kind=_SERVER, param="model")
+        case LoadFailed():
+            return _Form(HTTPStatus.INTERNAL_SERVER_ERROR, "model_load_failed", kind=_SERVER, param="model")
         case Busy():
             wait = {"Retry-After": str(max(1, math.ceil(fault.retry_after)))}
             return _Form(HTTPStatus.SERVICE_UNAVAILABLE, "server_busy", kind=_SERVER, headers=wait)
-        case LoadFailed():
-            return _Form(HTTPStatus.INTERNAL_SERVER_ERROR, "model_load_failed", kind=_SERVER, param="model")
         case EngineCrashed():
             return _Form(HTTPStatus.INTERNAL_SERVER_ERROR, "engine_crashed", kind=_SERVER)
         case EngineFailed():
             message = f"{fault.message} (log id {fault.id})" if fault.id else fault.message
             return _Form(HTTPStatus.INTERNAL_SERVER_ERROR, "engine_failed", kind=_SERVER, message=message)
-        case CompactionFailed():
-            return _Form(HTTPStatus.BAD_GATEWAY, "compaction_failed", kind=_SERVER)
         case UpstreamFailed():
             return _Form(HTTPStatus.BAD_GATEWAY, "upstream_failed", kind=_SERVER)
         case Cancelled():

@@ -8,14 +8,14 @@ change what the prompt is made of. Neighbours: `chat`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from diglot.core.request import Effort
 
 EffortBody = Literal["none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max"]
-_EFFORTS: Mapping[EffortBody, Effort] = {
+_EFFORTS: Final[Mapping[EffortBody, Effort]] = {
     "none": "none",
     "minimal": "low",
     "low": "low",
