@@ -16,13 +16,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from diglot.core.errors import ContextExceeded, InvalidField
+from diglot.core.errors import ContextExceeded, EngineFailed, InvalidField, UpstreamFailed
 from diglot.core.request import Embedding, Overflow
 from diglot.core.result import Embedded
 from diglot.engines.peer.client import Peer
 from diglot.engines.peer.counting import tokens
 
 Input = str | Sequence[int]
+_AROUND = 8  # More than any model puts around a text; and a token is at least one byte of it.
 
 
 class _Row(msgspec.Struct):
@@ -44,9 +45,13 @@ async def embed(peer: Peer, request: Embedding, *, window: int) -> Embedded:
     inputs: list[Input] = list(request.inputs)
     try:
         rows = await _ask(peer, inputs)
-    except ContextExceeded:
-        if request.overflow is Overflow.ERROR:
+    except (ContextExceeded, EngineFailed, UpstreamFailed):
+        # llama.cpp says "too long" as a plain failure here, so the lengths themselves decide.
+        longest = max([await _length(peer, each, window) for each in inputs], default=0)
+        if longest <= window:
             raise
+        if request.overflow is Overflow.ERROR:
+            raise ContextExceeded(tokens=longest, window=window) from None
         rows = await _ask(peer, [await _cut(peer, each, window) for each in inputs])
     if len(rows.data) != len(inputs):
         raise peer.blame.failed(f"it gave {len(rows.data)} vectors for {len(inputs)} inputs")
@@ -75,6 +80,14 @@ async def _ask(peer: Peer, inputs: list[Input]) -> _Rows:
     if not peer.target.host.counts:
         del body["embd_normalize"]
     return await peer.call("/v1/embeddings", body, reply_type=_Rows)
+
+
+async def _length(peer: Peer, text: Input, window: int) -> int:
+    """Return the tokens of an input; of a short text their upper limit, which needs no asking."""
+    if not isinstance(text, str):
+        return len(text)
+    most = len(text.encode()) + _AROUND
+    return most if most <= window else len(await tokens(peer, text))
 
 
 async def _cut(peer: Peer, text: Input, window: int) -> Input:
