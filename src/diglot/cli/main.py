@@ -23,6 +23,7 @@ import click
 from diglot import __version__
 from diglot.cli.failure import Asked, debug_option
 from diglot.core.errors import Fault
+from diglot.core.model import InvalidName
 
 INTERRUPTED: Final = 130
 
@@ -108,6 +109,8 @@ def _sentence(error: Exception) -> str:
     match error:
         case Fault(message=message):
             return message
+        case InvalidName():
+            return str(error)
         case OSError(filename=str() as name, strerror=str() as reason):
             return f"{name}: {reason}"
         case OSError():

@@ -18,7 +18,7 @@ from typing import Final, TextIO
 
 HIDDEN: Final = "***"
 _OURS: Final = "diglot."
-_CHATTY: Final = ("httpcore2", "httpx2", "uvicorn.access")  # A line for each request.
+_CHATTY: Final = ("httpcore2", "httpx2", "uvicorn")  # A line for each request, or for what goes without saying.
 _UNPRINTABLE: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {10: "\\n", 9: "\t"}
 
 
@@ -46,7 +46,7 @@ class LineFormatter(logging.Formatter):
 def set_up_log(level: str, *, secrets: Iterable[str] = (), stream: TextIO | None = None) -> None:
     """Write records of `level` (`debug`, `info`, `warning`, `error`) and above to `stream`, standard error by default.
 
-    What was set up before is replaced. Other packages' line for each request is left out unless at debug.
+    What was set up before is replaced. What other packages say for information is left out unless at debug.
     """
     writer = logging.StreamHandler(stream or sys.stderr)
     writer.setFormatter(LineFormatter(secrets))

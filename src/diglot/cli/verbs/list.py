@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import click
+import msgspec
 
 from diglot.cli.failure import NoServer
 from diglot.cli.flags import REACH, STORE, takes_settings
@@ -39,18 +40,6 @@ def _models(settings: Settings, url: str | None) -> list[ListedReply]:
         except NoServer:
             if url is not None:
                 raise
-    return _on_disk(settings)
+    from diglot.cli import unserved  # noqa: PLC0415  only where no server answers
 
-
-def _on_disk(settings: Settings) -> list[ListedReply]:
-    from diglot.store.local import LocalStore  # noqa: PLC0415  only where no server answers
-
-    return [
-        ListedReply(
-            name=model.name,
-            digest=model.digest,
-            size=model.size,
-            modified_at=datetime.fromtimestamp(model.modified_at / 1e9, UTC),
-        )
-        for model in LocalStore(settings.model_folder).list()
-    ]
+    return msgspec.json.decode(unserved.tags(settings), type=TagsReply).models

@@ -30,19 +30,18 @@ def command(settings: Settings, *, no_starter: bool) -> None:
     Each option can also stand in the environment (DIGLOT_PORT and so on) or in config.toml in the home folder.
     When there is no model at all, the starter models are fetched first.
     """
-    from diglot.store.local import LocalStore  # noqa: PLC0415  after the help is shown
-
     settings = _with_port(settings)
     set_up_log(settings.log, secrets=(settings.key, settings.remote_key))
-    store = LocalStore(settings.model_folder)
-    listing = store.listing()
-    if not (listing.models or listing.problems or no_starter or settings.remotes) and settings.engine == "llamacpp":
-        _fetch(settings)
-        listing = store.listing()
-    click.echo(banner(settings, [model.name for model in listing.models]), err=True)
-    from diglot.app import serve  # noqa: PLC0415  the server itself, a third of a second
+    if not no_starter:
+        _begin(settings)
+    from diglot import app  # noqa: PLC0415  the server itself, a third of a second
 
-    sys.exit(serve(settings))
+    try:
+        _, store = app.engines_of(settings, app.RandomIds())
+    except ValueError as error:  # The script of the scripted engine.
+        raise click.UsageError(str(error)) from error
+    click.echo(banner(settings, [model.name for model in store.list()]), err=True)
+    sys.exit(app.serve(settings))
 
 
 def _with_port(settings: Settings) -> Settings:
@@ -62,12 +61,16 @@ def _with_port(settings: Settings) -> Settings:
     raise Failure(f"{told}. Take another port with: diglot serve --port N")
 
 
-def _fetch(settings: Settings) -> None:
-    from diglot.store.local import LocalStore  # noqa: PLC0415
+def _begin(settings: Settings) -> None:
+    """Fetch the starter models where there is nothing else to answer with. That they cannot be had is no failure."""
+    from diglot.store.local import Listing, LocalStore  # noqa: PLC0415  after the help is shown
 
+    store = LocalStore(settings.model_folder)
+    if settings.engine != "llamacpp" or settings.remotes or store.listing() != Listing((), ()):
+        return
     click.echo("There is no model yet: fetching the starter models.", err=True)
     try:
-        pull_starter(LocalStore(settings.model_folder))
+        pull_starter(store)
     except Fault as fault:
         click.echo(f"They cannot be fetched now: {fault.message}. To try again: diglot pull {STARTER}", err=True)
 

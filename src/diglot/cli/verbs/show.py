@@ -11,7 +11,7 @@ import msgspec
 from diglot.cli.failure import NoServer
 from diglot.cli.flags import REACH, STORE, takes_settings
 from diglot.cli.server import Server, url_option
-from diglot.cli.wire import DetailsReply, ShowReply
+from diglot.cli.wire import ShowReply
 from diglot.cli.words import plain
 from diglot.settings import Settings
 
@@ -32,7 +32,9 @@ def command(settings: Settings, *, model: str, as_json: bool, url: str | None) -
         except NoServer:
             if url is not None:
                 raise
-            answer = msgspec.json.encode(_on_disk(settings, model))
+            from diglot.cli import unserved  # noqa: PLC0415  only where no server answers
+
+            answer = unserved.show(settings, model)
     if as_json:
         click.echo(msgspec.json.format(answer, indent=2))
     else:
@@ -76,19 +78,3 @@ def _halved(line: str) -> tuple[str, str]:
 
 def _first_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()][:_FEW]
-
-
-def _on_disk(settings: Settings, model: str) -> ShowReply:
-    from diglot.core.model import ModelRef  # noqa: PLC0415  only where no server answers
-    from diglot.store.local import LocalStore  # noqa: PLC0415
-
-    card = LocalStore(settings.model_folder).card(ModelRef.parse(model))
-    known, defaults = card.model, card.model.defaults
-    return ShowReply(
-        details=msgspec.convert(known.details, DetailsReply, from_attributes=True),
-        model_info=dict(card.info),
-        capabilities=[str(name) for name in known.capabilities.names],
-        parameters="\n".join(f"{name} {value}" for name, value in defaults.parameters.items()),
-        system=defaults.system,
-        license="\n".join(card.licences),
-    )
