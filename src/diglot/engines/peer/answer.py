@@ -106,7 +106,7 @@ class Answer:
 
     def _choice(self, choice: ChoiceChunk, events: list[Event]) -> None:
         if choice.logprobs is not None and not self._silent:
-            self._logprobs.extend(token_logprobs(choice.logprobs))
+            self._logprobs.extend(token_logprobs(choice.logprobs, shown=self._request.logprobs or 0))
         delta = choice.delta
         if delta is not None:
             thought = delta.reasoning_content or delta.reasoning

@@ -83,8 +83,9 @@ def generation_body(request: Generation, target: Target) -> tuple[str, bytes]:
     body |= _sampling(request.sampling, target.host)
     body |= _constraint(request, target.host)
     if request.logprobs is not None:
+        shown = max(1, request.logprobs)  # llama.cpp takes 0 for "no log-probabilities": `answer` drops the one.
         chat = isinstance(request.prompt, Conversation)
-        body |= {"logprobs": True, "top_logprobs": request.logprobs} if chat else {"logprobs": max(1, request.logprobs)}
+        body |= {"logprobs": True, "top_logprobs": shown} if chat else {"logprobs": shown}
     return path, encode(body)
 
 

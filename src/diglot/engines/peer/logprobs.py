@@ -10,10 +10,10 @@ from diglot.core.events import Alternative, TokenLogprob
 from diglot.engines.peer.chunks import LogprobsChunk, TokenChunk
 
 
-def token_logprobs(chunk: LogprobsChunk) -> list[TokenLogprob]:
-    """Return the tokens of a chunk."""
+def token_logprobs(chunk: LogprobsChunk, *, shown: int) -> list[TokenLogprob]:
+    """Return the tokens of a chunk, each with as many alternatives as are to be shown."""
     if chunk.content is not None:
-        return [_token(token) for token in chunk.content]
+        return [_token(token, shown) for token in chunk.content]
     tokens, logprobs = chunk.tokens or [], chunk.token_logprobs or []
     tops = chunk.top_logprobs or [None] * len(tokens)
     return [
@@ -21,14 +21,16 @@ def token_logprobs(chunk: LogprobsChunk) -> list[TokenLogprob]:
             token=token,
             logprob=logprob or 0.0,
             bytes=token.encode(),
-            top=tuple(Alternative(name, value, name.encode()) for name, value in (top or {}).items()),
+            top=tuple(Alternative(name, value, name.encode()) for name, value in list((top or {}).items())[:shown]),
         )
         for token, logprob, top in zip(tokens, logprobs, tops, strict=False)
     ]
 
 
-def _token(chunk: TokenChunk) -> TokenLogprob:
-    top = tuple(Alternative(each.token, each.logprob, _bytes(each.bytes, each.token)) for each in chunk.top_logprobs)
+def _token(chunk: TokenChunk, shown: int) -> TokenLogprob:
+    top = tuple(
+        Alternative(each.token, each.logprob, _bytes(each.bytes, each.token)) for each in chunk.top_logprobs[:shown]
+    )
     return TokenLogprob(chunk.token, chunk.logprob, _bytes(chunk.bytes, chunk.token), top)
 
 
