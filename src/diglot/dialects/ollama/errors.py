@@ -72,7 +72,7 @@ class Wording(msgspec.Struct, frozen=True):
 
     def _sentence(self, fault: AnyFault) -> str:
         match fault:
-            case InvalidField() | UnsupportedField():
+            case InvalidField():
                 text = _on_field(fault.field, fault.reason)
             case ContextExceeded():
                 text = f"{self.too_long}; {fault.message}; {self.advice}"
