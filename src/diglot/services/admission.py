@@ -61,7 +61,7 @@ class Turnstile:
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
                 self._leave()  # The slot was ours already: hand it on.
-            else:
+            elif place in self._waiting:  # Whoever left at the same moment may have passed it over.
                 self._waiting.remove(place)
             raise
 
