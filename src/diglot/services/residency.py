@@ -1,15 +1,18 @@
 """Residency: which models are in memory, and for how long.
 
-    absent ── load ──► loading ── ready ──► resident ── last user leaves, time is up, or room is needed ──► absent
-                          │                    │
-                          └── fails ──► absent └── its process dies, or other load options are asked for ──► draining ──► absent
+    absent ── load ──► loading ── ready ──► resident ── last user leaves, time is up, or room is needed ──► ending ──► absent
+                          │                    │                                                              ▲
+                          └── fails ──► ending └── it died, other load options, or all are used and room is needed ──► draining
 
 A model is loaded once however many ask for it, stays while somebody uses it, and goes when its time is up
-or when another needs its memory: of those that nobody uses, the one used longest ago. Residency
-deliberately knows no request: it lends engines.
+or when another needs its memory: first of those that nobody uses, the one used longest ago. A draining one
+takes no new users and ends with its last. Residency deliberately knows no request: it lends engines.
 
-Invariants: an engine that is lent is never closed by us; memory estimates of what is resident stay within the
-budget unless a single model alone exceeds it; after `close` nothing is left.
+Every change of state happens between two awaits, so that a request that is cancelled anywhere leaves nothing
+half done; only the ending of an engine takes time, in a task of its own.
+
+Invariants: an engine that is lent is never closed but by `close`; memory estimates of what is in memory, until
+it has ended, stay within the budget unless a single model alone exceeds it; after `close` nothing is left.
 """
 
 from __future__ import annotations
@@ -49,10 +52,11 @@ class Resident:
         self.expires_at = math.inf
         self.engine: Engine | None = None
         self.timer: asyncio.Task[None] | None = None
+        self.ending: asyncio.Task[None] | None = None
 
     def serves(self, model: Model, options: LoadOptions) -> bool:
         """Whether this is that model, loaded in that way. What the request leaves open fits anything."""
-        if model.digest != self.model.digest or self.failed:
+        if self.draining or self.failed or model.digest != self.model.digest:
             return False
         return options.over(self.options) == self.options
 
@@ -91,8 +95,7 @@ class Residency:
         self._residents: dict[ModelRef, Resident] = {}
         self._turnstiles: dict[ModelRef, Turnstile] = {}
         self._room = asyncio.Lock()
-        self._changed = asyncio.Condition()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._gone = asyncio.Event()
         self._closed = False
 
     @asynccontextmanager
@@ -122,7 +125,7 @@ class Residency:
         try:
             yield await self._ready(resident)
         finally:
-            await asyncio.shield(self._release(resident))
+            self._release(resident)
 
     def running(self) -> tuple[Running, ...]:
         """Return what is in memory or on its way there, what stays longest first."""
@@ -137,50 +140,53 @@ class Residency:
                 loaded=1.0 if each.engine else each.loaded,
             )
             for each in self._residents.values()
+            if each.ending is None and not each.failed
         ]
         return tuple(sorted(shown, key=lambda each: -each.expires_at))
 
     async def unload(self, model: Model) -> None:
-        """Let the model go once nobody uses it; returns at once where that is not yet."""
+        """Let the model go once nobody uses it; returns at once where that is not yet, else when it is gone."""
         resident = self._residents.get(model.ref)
-        if resident is not None:
-            resident.keep_alive = 0.0
-            if not resident.users:
-                await self._drop(resident)
+        if resident is None:
+            return
+        resident.keep_alive = 0.0
+        if not resident.users:
+            await asyncio.wait({self._end(resident)})
 
     async def close(self) -> None:
         """End every engine, also those in use."""
         self._closed = True
-        for resident in list(self._residents.values()):
-            await self._drop(resident)
-        if self._closing:
-            await asyncio.gather(*self._closing, return_exceptions=True)
+        endings = {self._end(resident) for resident in self._residents.values()}
+        if endings:
+            await asyncio.wait(endings)
 
     async def _resident(self, model: Model, options: LoadOptions) -> Resident:
         """Return the resident to use, counted as its user from here on."""
         while True:
-            if self._closed:
-                raise Cancelled("the server is going down")
-            resident = self._residents.get(model.ref)
-            if resident is None:
-                resident = await self._admit(model, options)
-            if resident is not None and not resident.draining and resident.serves(model, options):
+            resident = self._residents.get(model.ref) or await self._admit(model, options)
+            if resident.serves(model, options):
                 resident.users += 1
                 self._touch(resident)
                 return resident
-            if resident is not None:
-                await self._gone(resident)
+            self._drain(resident)
+            await self._gone.wait()
 
-    async def _admit(self, model: Model, options: LoadOptions) -> Resident | None:
-        """Make room and begin to load. None when somebody else was quicker."""
+    async def _admit(self, model: Model, options: LoadOptions) -> Resident:
+        """Make room and begin to load, unless somebody else was quicker."""
         async with self._room:
-            if model.ref in self._residents:
-                return None
             options = options.over(self._policy.defaults)
             memory = self._loader.estimate(model, options)
-            await self._make_room(memory)
+            while (resident := self._residents.get(model.ref)) is None and not self._has_room(memory):
+                await self._gone.wait()
+            if resident is not None:
+                return resident
+            if self._closed:
+                raise Cancelled("the server is going down")
+            if memory > self._policy.budget:
+                log.warning("%s wants %d bytes, the budget is %d", model.name, memory, self._policy.budget)
             resident = Resident(model, options, memory=memory, keep_alive=self._policy.keep_alive)
             resident.loading = asyncio.create_task(self._load(resident), name=f"load {model.name}")
+            resident.loading.add_done_callback(lambda _: self._settle(resident))
             self._residents[model.ref] = resident
             return resident
 
@@ -188,29 +194,28 @@ class Residency:
         resident.engine = await self._loader.load(resident.model, resident.options, resident.progress)
         return resident.engine
 
-    async def _ready(self, resident: Resident) -> Engine:
-        if resident.engine is not None:
-            return resident.engine
-        try:
-            # Shielded: whoever leaves must not end the loading for the others.
-            return await asyncio.shield(resident.loading)
-        except asyncio.CancelledError:
-            if resident.loading.cancelled():  # The loading was given up, not this request.
-                raise Cancelled("the model was unloaded while it loaded") from None
-            raise
+    def _settle(self, resident: Resident) -> None:
+        """Let go of a load that failed after everybody who waited for it has left."""
+        if resident.failed and not resident.users:
+            self._end(resident)
 
-    async def _release(self, resident: Resident) -> None:
+    async def _ready(self, resident: Resident) -> Engine:
+        await asyncio.wait({resident.loading})  # Whoever leaves here does not end the loading for the others.
+        if self._closed:
+            raise Cancelled("the server is going down")
+        return resident.loading.result()
+
+    def _release(self, resident: Resident) -> None:
         resident.users -= 1
-        if resident.users:
+        if resident.users or resident.ending is not None:
             return
         if resident.draining or resident.failed or not resident.keep_alive:
-            await self._drop(resident)
+            self._end(resident)
             return
         self._touch(resident)
         if not math.isinf(resident.keep_alive):
             resident.expires_at = self._clock.now() + resident.keep_alive
             resident.timer = asyncio.create_task(self._expire(resident), name=f"expire {resident.model.name}")
-        await self._announce()
 
     def _touch(self, resident: Resident) -> None:
         resident.used_at = self._clock.monotonic_ns()
@@ -222,55 +227,47 @@ class Residency:
     async def _expire(self, resident: Resident) -> None:
         await self._clock.sleep(resident.keep_alive)
         resident.timer = None
-        if not resident.users:
-            log.info("unloading %s: its time is up", resident.model.name)
-            await self._drop(resident)
+        log.info("unloading %s: its time is up", resident.model.name)
+        self._end(resident)
 
-    async def _gone(self, resident: Resident) -> None:
-        """Let go of a resident that does not fit a request, and wait until it is gone."""
+    def _has_room(self, memory: int) -> bool:
+        """Whether `memory` more bytes fit. Where they do not, as many models begin to go as it takes."""
+        missing = sum(each.memory for each in self._residents.values()) + memory - self._policy.budget
+        if missing <= 0 or not self._residents:
+            return True
+        missing -= sum(each.memory for each in self._residents.values() if each.draining)
+        # Those in use come last. They end with their users, and new ones wait: nobody waits for ever.
+        staying = [each for each in self._residents.values() if not each.draining]
+        for each in sorted(staying, key=lambda each: (each.users > 0, each.used_at)):
+            if missing <= 0:
+                break
+            log.info("unloading %s: its memory is needed", each.model.name)
+            missing -= each.memory
+            self._drain(each)
+        return False
+
+    def _drain(self, resident: Resident) -> None:
+        """Let nobody new in, and end it with its last user."""
         resident.draining = True
         if not resident.users:
-            await self._drop(resident)
-            return
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._residents.get(resident.model.ref) is not resident)
+            self._end(resident)
 
-    async def _make_room(self, memory: int) -> None:
-        """Let models go, the one used longest ago first, until `memory` more bytes fit."""
-        while self._residents and self._taken() + memory > self._policy.budget:
-            idle = [each for each in self._residents.values() if not each.users]
-            if idle:
-                oldest = min(idle, key=lambda each: each.used_at)
-                log.info("unloading %s: its memory is needed", oldest.model.name)
-                await self._drop(oldest)
-                continue
-            async with self._changed:
-                await self._changed.wait_for(lambda: any(not each.users for each in self._residents.values()))
-        if memory > self._policy.budget:
-            log.warning("the model wants %d bytes, the budget is %d", memory, self._policy.budget)
+    def _end(self, resident: Resident) -> asyncio.Task[None]:
+        """Begin to end a resident and its engine. Idempotent."""
+        if resident.ending is None:
+            resident.draining = True
+            if resident.timer is not None:
+                resident.timer.cancel()
+            resident.loading.cancel()
+            resident.ending = asyncio.create_task(self._ended(resident), name=f"unload {resident.model.name}")
+        return resident.ending
 
-    def _taken(self) -> int:
-        return sum(each.memory for each in self._residents.values())
-
-    async def _drop(self, resident: Resident) -> None:
-        """Take a resident out and end its engine. Idempotent."""
-        if self._residents.get(resident.model.ref) is not resident:
-            return
-        del self._residents[resident.model.ref]
-        if resident.timer is not None and resident.timer is not asyncio.current_task():
-            resident.timer.cancel()
-        resident.loading.cancel()
-        ending = asyncio.create_task(self._end(resident), name=f"unload {resident.model.name}")
-        self._closing.add(ending)
-        ending.add_done_callback(self._closing.discard)
-        await asyncio.shield(ending)
-        await self._announce()
-
-    async def _end(self, resident: Resident) -> None:
-        await asyncio.wait({resident.loading})
-        if resident.engine is not None:
-            await resident.engine.close()
-
-    async def _announce(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
+    async def _ended(self, resident: Resident) -> None:
+        try:
+            await asyncio.wait({resident.loading})
+            if resident.engine is not None:
+                await resident.engine.close()
+        finally:
+            del self._residents[resident.model.ref]
+            self._gone.set()  # Wakes all who wait now; who comes later waits for the next.
+            self._gone = asyncio.Event()
