@@ -1,12 +1,14 @@
 """Turns: items put into the form that chat templates expect. The only place that knows that form.
 
-Chat templates differ in what they bear: one leading system message, roles that alternate, results right
-behind the calls they belong to. These turns satisfy the strictest of them, so that no model needs a case
-of its own. They are deliberately no wire format: `engines.peer` writes them down.
+Chat templates differ in what they bear: one leading system message, a user who speaks first, roles that
+alternate, one result right behind each call, pictures from users only. These turns satisfy the strictest of
+them, so that no model needs a case of its own. They are deliberately no wire format: `engines.peer` writes them
+down. Neighbour: `core.pairing` says which result belongs to which call.
 
 Invariants: at most one system turn, and it comes first; no two user turns and no two assistant turns stand
-side by side; a result follows the turn that made its call. What is appended to the items (but for
-system and developer messages) leaves all earlier turns as they were, so that the KV cache holds.
+side by side; each call has one result, right behind its turn, unless nothing follows it. What is appended to
+the items leaves all turns but the last as they were, and the last one's beginning, so that the KV cache holds;
+only system and developer messages, and results that come late, change what is earlier.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import msgspec
 
 from diglot.core.items import (
     Compaction,
+    Image,
     Item,
     Message,
     Opaque,
@@ -27,6 +30,12 @@ from diglot.core.items import (
     ToolCall,
     ToolResult,
 )
+from diglot.core.pairing import Pairing
+from diglot.core.tools import flat_name
+
+_PICTURE = Text("[image: see below]")
+_NO_RESULT = Text("[no result]")
+_NAMELESS = "tool"
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -46,32 +55,30 @@ class _Assistant:
     def __init__(self) -> None:
         self.reasoning: list[str] = []
         self.content: list[Part] = []
-        self.calls: list[ToolCall] = []
+        self.calls: list[tuple[ToolCall, tuple[ToolResult, ...]]] = []
 
     def turn(self) -> Turn | None:
-        if not (self.reasoning or self.content or self.calls):
+        content = joined(self.content, "\n\n")
+        if not (self.reasoning or content or self.calls):
             return None
         return Turn(
             role="assistant",
-            content=joined(self.content, "\n\n"),
+            content=content,
             reasoning="\n\n".join(self.reasoning),
-            calls=tuple(self.calls),
+            calls=tuple(call for call, _ in self.calls),
         )
 
 
 class _Layout:
     """The turns so far, and the assistant turn that is still open."""
 
-    def __init__(self, items: Iterable[Item]) -> None:
-        self.items = tuple(items)
+    def __init__(self, items: tuple[Item, ...]) -> None:
+        self.pairing = Pairing(items)
         self.system: list[Part] = []
         self.turns: list[Turn] = []
         self.open = _Assistant()
-        self.results = {item.call_id: item for item in self.items if isinstance(item, ToolResult)}
-        self.names = {item.call_id: item.name for item in self.items if isinstance(item, ToolCall)}
-        self.placed: set[str] = set()
 
-    def place(self, item: Item) -> None:
+    def place(self, index: int, item: Item) -> None:
         """Put one item where it belongs."""
         match item:
             case Message(role="system" | "developer"):
@@ -83,31 +90,59 @@ class _Layout:
             case Reasoning():
                 self.open.reasoning.extend(filter(None, [item.text]))
             case ToolCall():
-                self.open.calls.append(item)
+                self.open.calls.append((item, self.pairing.results(index)))
             case ToolResult():
                 self.close()
-                if item.call_id not in self.placed:
-                    self.answer(item)
+                if self.pairing.is_orphan(index, item):
+                    self.orphan(item)
             case Compaction() | Opaque():
                 pass
             case _:
                 assert_never(item)
 
-    def close(self) -> None:
-        """End the open assistant turn and put the results of its calls behind it."""
-        turn, self.open = self.open.turn(), _Assistant()
+    def close(self, *, last: bool = False) -> None:
+        """End the open assistant turn and put the results of its calls behind it.
+
+        A call without one is told so, but for the `last` turn, whose results are still to come.
+        """
+        done, self.open = self.open, _Assistant()
+        turn = done.turn()
         if turn is None:
             return
-        self.turns.append(turn)
-        for call in turn.calls:
-            result = self.results.get(call.call_id)
-            if result is not None and call.call_id not in self.placed:
-                self.answer(result)
+        self.assistant(turn)
+        pictures: list[Part] = []
+        for call, results in done.calls:
+            parts = joined((part for result in results for part in result.content), "\n\n")
+            if not results:
+                if last:
+                    continue
+                parts = (_NO_RESULT,)
+            pictures += [part for part in parts if isinstance(part, Image)]
+            told = joined((_PICTURE if isinstance(part, Image) else part for part in parts), "\n\n")
+            self.turns.append(Turn(role="tool", content=told, call_id=call.call_id, name=flat_name(call)))
+        if pictures:
+            self.turns.append(Turn(role="user", content=tuple(pictures)))
 
-    def answer(self, result: ToolResult) -> None:
-        self.placed.add(result.call_id)
-        name = result.name or self.names.get(result.call_id)
-        self.turns.append(Turn(role="tool", content=result.content, call_id=result.call_id, name=name))
+    def assistant(self, turn: Turn) -> None:
+        if not self.turns:
+            self.turns.append(Turn(role="user"))
+        last = self.turns[-1]
+        if last.role != "assistant":
+            self.turns.append(turn)
+            return
+        # It has no calls, for their results would stand between.
+        self.turns[-1] = Turn(
+            role="assistant",
+            content=joined([*last.content, *turn.content], "\n\n"),
+            reasoning="\n\n".join(filter(None, (last.reasoning, turn.reasoning))),
+            calls=turn.calls,
+        )
+
+    def orphan(self, result: ToolResult) -> None:
+        """Place a result whose call is gone behind a call made for it: as a user's words it would be trusted."""
+        call = ToolCall(call_id=result.call_id, name=result.name or _NAMELESS, arguments="{}")
+        self.open.calls.append((call, (result,)))
+        self.close()
 
     def user(self, content: tuple[Part, ...]) -> None:
         self.close()
@@ -115,43 +150,29 @@ class _Layout:
         if last is not None and last.role == "user":
             self.turns[-1] = Turn(role="user", content=joined([*last.content, *content], "\n\n"))
         else:
-            self.turns.append(Turn(role="user", content=content))
+            self.turns.append(Turn(role="user", content=joined(content, "\n\n")))
 
 
 def turns_of(items: Iterable[Item]) -> tuple[Turn, ...]:
     """Lay items out as turns. Items that no model reads (`Opaque`) are left out."""
+    items = tuple(items)
     layout = _Layout(items)
-    for item in layout.items:
-        layout.place(item)
-    layout.close()
-    head = (Turn(role="system", content=joined(layout.system, "\n\n")),) if layout.system else ()
-    return (*head, *_alternating(layout.turns))
-
-
-def _alternating(turns: Iterable[Turn]) -> list[Turn]:
-    """Join assistant turns that stand side by side."""
-    out: list[Turn] = []
-    for turn in turns:
-        last = out[-1] if out else None
-        if last is not None and last.role == turn.role == "assistant":
-            out[-1] = Turn(
-                role="assistant",
-                content=joined([*last.content, *turn.content], "\n\n"),
-                reasoning="\n\n".join(filter(None, (last.reasoning, turn.reasoning))),
-                calls=(*last.calls, *turn.calls),
-            )
-        else:
-            out.append(turn)
-    return out
+    for index, item in enumerate(items):
+        layout.place(index, item)
+    layout.close(last=True)
+    system = joined(layout.system, "\n\n")
+    if not system:
+        return tuple(layout.turns)
+    return (Turn(role="system", content=system), *(layout.turns or (Turn(role="user"),)))
 
 
 def joined(parts: Iterable[Part], glue: str) -> tuple[Part, ...]:
-    """Join neighbouring texts into one, with `glue` between them; other parts keep their place."""
+    """Join neighbouring texts into one, with `glue` between them; other parts keep their place, empty texts go."""
     out: list[Part] = []
     for part in parts:
         last = out[-1] if out else None
-        if isinstance(part, Text) and isinstance(last, Text):
-            out[-1] = Text(glue.join(filter(None, (last.text, part.text))))
-        else:
+        if isinstance(part, Text) and isinstance(last, Text) and part.text:
+            out[-1] = Text(last.text + glue + part.text)
+        elif not isinstance(part, Text) or part.text:
             out.append(part)
     return tuple(out)
