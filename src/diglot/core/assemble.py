@@ -12,6 +12,7 @@ from collections.abc import AsyncIterable, Iterable
 from typing import assert_never
 
 from diglot.core.events import (
+    Compacted,
     Event,
     Finished,
     Progress,
@@ -23,28 +24,43 @@ from diglot.core.events import (
     ToolCallDone,
     Usage,
 )
-from diglot.core.items import ToolCall
+from diglot.core.items import Message, Reasoning, ToolCall, said
 from diglot.core.result import Choice, Result
 
 
 class _Draft:
-    """One choice while it grows."""
+    """One choice while it grows: runs of text and of reasoning, and calls, in the order in which they come."""
 
     def __init__(self) -> None:
-        self.text: list[str] = []
-        self.reasoning: list[str] = []
-        self.calls: list[ToolCall] = []
+        self.items: list[ToolCall | tuple[type[Message | Reasoning], list[str]]] = []
         self.logprobs: list[TokenLogprob] = []
         self.end: Finished | None = None
 
+    def add(self, kind: type[Message | Reasoning], text: str) -> None:
+        """Lengthen the last run if it is of this kind, else begin one."""
+        last = self.items[-1] if self.items else None
+        if isinstance(last, tuple) and last[0] is kind:
+            last[1].append(text)
+        elif text:
+            self.items.append((kind, [text]))
+
     def choice(self) -> Choice:
+        items = tuple(_item(each) for each in self.items)
         return Choice(
-            text="".join(self.text),
-            reasoning="".join(self.reasoning),
-            calls=tuple(self.calls),
+            text="".join(item.text for item in items if isinstance(item, Message)),
+            reasoning="".join(item.text for item in items if isinstance(item, Reasoning)),
+            calls=tuple(item for item in items if isinstance(item, ToolCall)),
             logprobs=tuple(self.logprobs),
             reason=self.end.reason if self.end else "stop",
+            items=items,
         )
+
+
+def _item(run: ToolCall | tuple[type[Message | Reasoning], list[str]]) -> Message | Reasoning | ToolCall:
+    if isinstance(run, ToolCall):
+        return run
+    kind, pieces = run
+    return said("assistant", "".join(pieces)) if kind is Message else Reasoning("".join(pieces))
 
 
 class Assembly:
@@ -54,23 +70,26 @@ class Assembly:
         self._drafts: dict[int, _Draft] = {}
         self._model = ""
         self._input_tokens = 0
+        self._compacted: Compacted | None = None
 
     def feed(self, event: Event) -> None:
         """Take one event in."""
         match event:
             case Progress():
                 pass
+            case Compacted():
+                self._compacted = event
             case Started():
                 self._model = event.model
                 self._input_tokens = event.input_tokens
             case TextDelta():
                 draft = self._draft(event.choice)
-                draft.text.append(event.text)
+                draft.add(Message, event.text)
                 draft.logprobs.extend(event.logprobs)
             case ReasoningDelta():
-                self._draft(event.choice).reasoning.append(event.text)
+                self._draft(event.choice).add(Reasoning, event.text)
             case ToolCallDone():
-                self._draft(event.choice).calls.append(event.call)
+                self._draft(event.choice).items.append(event.call)
             case Finished():
                 self._draft(event.choice).end = event
             case _:
@@ -88,6 +107,7 @@ class Assembly:
             usage=usage,
             timings=_together([end.timings for end in ends]),
             model=self._model,
+            compacted=self._compacted,
         )
 
     def _draft(self, choice: int) -> _Draft:

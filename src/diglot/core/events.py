@@ -3,7 +3,7 @@
 An engine yields them, services pass them on, dialects render them; nobody looks back. They say what
 happened, not how it looks on the wire. Neighbours: `core.assemble` folds them into a `Result`.
 
-Invariant of a stream: `Progress`* `Started`, then deltas and finished calls, then one `Finished` for
+Invariant of a stream: `Progress`* `Compacted`? `Started`, then deltas and finished calls, then one `Finished` for
 each choice; nothing follows the last `Finished`. `Started` is the commit point: every fault that can
 still be a status code is raised before it. A later fault is raised out of the stream.
 """
@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from diglot.core.items import ToolCall
+from diglot.core.items import Compaction, Message, ToolCall
 
 Phase = Literal["queue", "load", "prefill"]
 Reason = Literal["stop", "length", "tool_calls", "load", "unload"]
@@ -115,4 +115,18 @@ class Finished(msgspec.Struct, frozen=True):
     choice: int = 0
 
 
-Event = Progress | Started | TextDelta | ReasoningDelta | ToolCallDone | Finished
+class Compacted(msgspec.Struct, frozen=True):
+    """The conversation was folded up.
+
+    `item` stands for what was folded; `kept` are the user's messages, which stay as they are. `before` and
+    `after` are the tokens of the whole prompt; `usage` is what the making cost.
+    """
+
+    item: Compaction
+    kept: tuple[Message, ...]
+    before: int
+    after: int
+    usage: Usage = Usage()
+
+
+Event = Progress | Compacted | Started | TextDelta | ReasoningDelta | ToolCallDone | Finished

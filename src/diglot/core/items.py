@@ -95,10 +95,14 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=T
 
 
 class Compaction(msgspec.Struct, frozen=True, tag="compaction", omit_defaults=True):
-    """A stretch of conversation folded into one item; `payload` is its envelope as the client holds it."""
+    """A stretch of conversation folded into one item.
+
+    `payload` is its envelope as the client holds it. `origin` says where in a request it stood, for faults.
+    """
 
     payload: str
     id: str | None = None
+    origin: str | None = None
 
 
 class Opaque(msgspec.Struct, frozen=True, tag="opaque"):

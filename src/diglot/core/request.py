@@ -138,6 +138,13 @@ class Overflow(Enum):
     TRUNCATE = "truncate"
 
 
+class Compacting(msgspec.Struct, frozen=True):
+    """A wish for compaction: when the prompt has more than `threshold` tokens, or at once and `instead` of an answer."""
+
+    threshold: int | None = None
+    instead: bool = False
+
+
 class Conversation(msgspec.Struct, frozen=True, tag="conversation"):
     """A prompt that the model's chat template renders."""
 
@@ -172,6 +179,7 @@ class Generation(msgspec.Struct, frozen=True):
     choices: int = 1
     logprobs: int | None = None
     overflow: Overflow = Overflow.ERROR
+    compacting: Compacting | None = None
     template_arguments: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 

@@ -7,28 +7,33 @@ from __future__ import annotations
 
 import msgspec
 
-from diglot.core.events import Reason, Timings, TokenLogprob, Usage
-from diglot.core.items import ToolCall
+from diglot.core.events import Compacted, Reason, Timings, TokenLogprob, Usage
+from diglot.core.items import Item, ToolCall
 from diglot.core.model import Model, ModelCard
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One answer, whole."""
+    """One answer, whole. `items` is the same in the order in which it came."""
 
     text: str
     reasoning: str
     calls: tuple[ToolCall, ...]
     logprobs: tuple[TokenLogprob, ...]
     reason: Reason
+    items: tuple[Item, ...] = ()
 
 
 class Result(msgspec.Struct, frozen=True):
-    """All answers to one request, in the order of their index; `model` is the full name of what answered."""
+    """All answers to one request, in the order of their index; `model` is the full name of what answered.
+
+    `compacted` tells of the compaction that came first, if there was one.
+    """
 
     choices: tuple[Choice, ...]
     usage: Usage
     timings: Timings
     model: str
+    compacted: Compacted | None = None
 
 
 class Embedded(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from diglot.core.errors import AnyFault
-from diglot.core.events import Event, Finished, Progress, ReasoningDelta, Started, TextDelta, ToolCallDone
+from diglot.core.events import Compacted, Event, Finished, Progress, ReasoningDelta, Started, TextDelta, ToolCallDone
 from diglot.dialects.ollama.replies import Form, Said, ending_of
 from diglot.dialects.ollama.timestamps import Stamper
 from diglot.framing import ndjson
@@ -68,7 +68,7 @@ class Lines:
             case _:
                 return self._rare(event, now)
 
-    def _rare(self, event: TextDelta | ToolCallDone | Finished | Started | Progress, now: float) -> bytes:
+    def _rare(self, event: TextDelta | ToolCallDone | Finished | Started | Progress | Compacted, now: float) -> bytes:
         line = b""
         match event:
             case TextDelta():
@@ -83,7 +83,7 @@ class Lines:
             case Started():
                 if not self._named:
                     self._prepare(event.model)
-            case Progress():
+            case Progress() | Compacted():
                 pass
             case _:
                 assert_never(event)

@@ -12,7 +12,17 @@ from typing import Annotated, Any, Literal, assert_never
 import msgspec
 
 from diglot.core.errors import InvalidField, UnsupportedField
-from diglot.core.events import Event, Finished, Progress, Reason, ReasoningDelta, Started, TextDelta, ToolCallDone
+from diglot.core.events import (
+    Compacted,
+    Event,
+    Finished,
+    Progress,
+    Reason,
+    ReasoningDelta,
+    Started,
+    TextDelta,
+    ToolCallDone,
+)
 from diglot.core.items import ToolCall
 from diglot.core.request import Conversation, Generation
 from diglot.core.result import Choice, Result
@@ -266,7 +276,7 @@ class ChatStream(ChunkStream):
                 piece = self._finish(event)
             case Started():
                 piece = self._begin(event)
-            case Progress():
+            case Progress() | Compacted():
                 piece = b""
             case _:
                 assert_never(event)

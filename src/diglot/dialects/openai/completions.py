@@ -12,7 +12,17 @@ from typing import Annotated, Literal, assert_never
 import msgspec
 
 from diglot.core.errors import InvalidField, UnsupportedField
-from diglot.core.events import Event, Finished, Progress, Reason, ReasoningDelta, Started, TextDelta, ToolCallDone
+from diglot.core.events import (
+    Compacted,
+    Event,
+    Finished,
+    Progress,
+    Reason,
+    ReasoningDelta,
+    Started,
+    TextDelta,
+    ToolCallDone,
+)
 from diglot.core.request import Generation, RawPrompt
 from diglot.core.result import Choice, Result
 from diglot.dialects.openai.body import decode
@@ -176,7 +186,9 @@ class CompletionStream(ChunkStream):
             case Started():
                 self.open(event)
                 return self._begin()
-            case Progress() | ReasoningDelta() | ToolCallDone():  # A bare prompt yields none of the last two.
+            case (
+                Progress() | Compacted() | ReasoningDelta() | ToolCallDone()
+            ):  # A bare prompt yields none of the last two.
                 return b""
             case _:
                 assert_never(event)
