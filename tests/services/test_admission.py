@@ -1,5 +1,7 @@
 """Admission: the turnstile, at every moment and however its guests leave."""
 
+# ruff: noqa: D102  methods are the steps of a scenario
+
 import asyncio
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from diglot.core.errors import Busy
 from diglot.services.admission import Turnstile
-from tests.services.world import Clock, settle
+from tests.services.world import Clock, settle, until
 
 
 class Crowd:
@@ -133,8 +135,7 @@ async def test_a_slot_that_was_just_handed_over_is_handed_on_when_its_taker_is_c
         crowd.come()
     await settle()
     crowd.go(0)
-    while not crowd.tasks[0].done():
-        await asyncio.sleep(0)
+    await until(crowd.tasks[0].done)
     crowd.tasks[1].cancel()
     await settle()
     assert list(crowd.inside) == [2]

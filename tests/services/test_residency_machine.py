@@ -1,5 +1,7 @@
 """Residency as a state machine: any order of what can happen to it keeps what its docstring promises."""
 
+# ruff: noqa: D101, D102  rules and invariants are named as sentences
+
 import asyncio
 from typing import Any
 

@@ -3,6 +3,8 @@
 Nothing here waits for real time. `settle` lets everything run that can, so that a test can look at what came of it.
 """
 
+# ruff: noqa: D102, ARG002  the ports say what their methods do, and give them arguments
+
 import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -28,6 +30,12 @@ NOW: Final = 1_700_000_000.0
 async def settle() -> None:
     """Let every task run until it waits for something that only the test can bring."""
     for _ in range(_TURNS):
+        await asyncio.sleep(0)
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Let others run until `holds()`; a thread may be among them, so no number of turns would do."""
+    while not holds():
         await asyncio.sleep(0)
 
 

@@ -16,7 +16,7 @@ from contextlib import aclosing
 from msgspec.structs import replace
 
 from diglot.core.errors import ContextExceeded, ModelIncapable
-from diglot.core.events import Event, Finished, ReasoningDelta, Started, TextDelta, ToolCallDone
+from diglot.core.events import Event, Finished, Progress, ReasoningDelta, Started, TextDelta, ToolCallDone
 from diglot.core.items import Item, Message, Role, ToolResult, images_of, said
 from diglot.core.model import Capability, Model
 from diglot.core.overflow import removable, without_oldest
@@ -53,9 +53,10 @@ class Generate:
                 async with aclosing(engine.generate(_single(request, index))) as events:
                     async for event in events:
                         match event:
+                            case Progress() | Started() if index:
+                                pass  # The stream has started with the first choice.
                             case Started():
-                                if not index:
-                                    yield Started(input_tokens=event.input_tokens, model=model.name)
+                                yield Started(input_tokens=event.input_tokens, model=model.name)
                             case Finished():
                                 total = self._clock.monotonic_ns() - begun
                                 timings = replace(event.timings, total=total, load=loaded)
