@@ -76,7 +76,7 @@ def parse(wire: Wire) -> Parsed:
 
 def whole(view: ChatView, stamp: Stamp, result: Result) -> Rendered:
     """Write the whole answer."""
-    return replies.whole(chat_form, view.model, stamp, result)
+    return replies.whole(chat_form, view.model, stamp=stamp, result=result)
 
 
 def stream(view: ChatView, _stamp: Stamp) -> Lines:

@@ -119,7 +119,7 @@ def _conversation(body: GenerateBody) -> tuple[Message, ...]:
 
 def whole(view: GenerateView, stamp: Stamp, result: Result) -> Rendered:
     """Write the whole answer."""
-    return replies.whole(generate_form, view.model, stamp, result, **view.context(result.choices[0].text))
+    return replies.whole(generate_form, view.model, stamp=stamp, result=result, **view.context(result.choices[0].text))
 
 
 def stream(view: GenerateView, _stamp: Stamp) -> Lines:

@@ -144,7 +144,7 @@ def ending_of(event: Finished) -> dict[str, Any]:
     return ending(event.reason, event.usage, event.timings)
 
 
-def whole(form: Form, model: str | None, stamp: Stamp, result: Result, **more: Any) -> Rendered:
+def whole(form: Form, model: str | None, *, stamp: Stamp, result: Result, **more: Any) -> Rendered:
     """Write a whole answer. Without a name in the request, the model is called by its own."""
     choice = result.choices[0]
     said = Said(choice.text, choice.reasoning, choice.calls, logprobs=choice.logprobs)
