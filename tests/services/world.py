@@ -35,7 +35,7 @@ async def settle() -> None:
 
 async def until(holds: Callable[[], object]) -> None:
     """Let others run until `holds()`; a thread may be among them, so no number of turns would do."""
-    while not holds():
+    while not holds():  # noqa: ASYNC110  any state will do
         await asyncio.sleep(0)
 
 
