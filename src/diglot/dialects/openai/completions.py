@@ -186,9 +186,8 @@ class CompletionStream(ChunkStream):
             case Started():
                 self.open(event)
                 return self._begin()
-            case (
-                Progress() | Compacted() | ReasoningDelta() | ToolCallDone()
-            ):  # A bare prompt yields none of the last two.
+            # Of a bare prompt come no thoughts and no calls.
+            case Progress() | Compacted() | ReasoningDelta() | ToolCallDone():
                 return b""
             case _:
                 assert_never(event)
