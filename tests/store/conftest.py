@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from diglot.store.files import locked
 from diglot.store.local import LocalStore
+from diglot.store.starter import fetch_starter
 from tests.store.gguf_bytes import gguf
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -18,3 +22,13 @@ def weights(tmp_path: Path) -> Path:
     file = tmp_path / "weights.gguf"
     file.write_bytes(gguf())
     return file
+
+
+@pytest.fixture(scope="session")
+def starter_models() -> LocalStore:
+    """The starter models, fetched once for this checkout, whichever test comes first."""
+    folder = ROOT / ".tools" / "models"
+    with locked(folder.with_name("models.lock")):
+        store = LocalStore(folder)
+        fetch_starter(store)
+    return store

