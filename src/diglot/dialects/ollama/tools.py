@@ -7,7 +7,6 @@ Invariant: what goes out is an object in `arguments`, whatever the model wrote.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
@@ -58,7 +57,7 @@ class CallFunctionReply(msgspec.Struct, frozen=True):
 
     index: int
     name: str
-    arguments: msgspec.Raw
+    arguments: dict[str, Any]
 
 
 class CallReply(msgspec.Struct, frozen=True):
@@ -100,7 +99,7 @@ def arguments_of(function: CallFunctionBody, field: str) -> str:
             value = msgspec.json.decode(value, type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError) as error:
             raise InvalidField(f"{field}.arguments", "the text holds no JSON object") from error
-    return json.dumps(value or {}, ensure_ascii=False, separators=(",", ":"))
+    return msgspec.json.encode(value or {}).decode()
 
 
 def call_reply(call: ToolCall, index: int) -> CallReply:
@@ -111,7 +110,4 @@ def call_reply(call: ToolCall, index: int) -> CallReply:
         arguments = msgspec.json.decode(call.arguments or "{}", type=dict[str, Any])
     except (ValueError, RecursionError):
         arguments = {"input": call.arguments}
-    text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-    return CallReply(
-        id=call.call_id, function=CallFunctionReply(index=index, name=call.name, arguments=msgspec.Raw(text.encode()))
-    )
+    return CallReply(id=call.call_id, function=CallFunctionReply(index=index, name=call.name, arguments=arguments))
