@@ -51,7 +51,10 @@ def loosened(schema: Schema, field: str) -> Schema:
     Raises InvalidField as `check_schema` does.
     """
     beyond = {(finding.node, finding.keyword) for finding in _Walk(schema, field).findings()}
-    loose: Schema = _without(schema, beyond) if beyond else schema
+    if not beyond:
+        return schema
+    loose: Schema = _without(schema, beyond)
+    check_schema(loose, field)  # Something may have pointed into what was left out.
     return loose
 
 
