@@ -77,7 +77,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     answers: Answers
     loaded: tuple[str, ...]
-    home: Folder
+    folders: tuple[Folder, ...]
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -112,7 +112,7 @@ def examine(settings: Settings) -> Report:
         address=f"{settings.host}:{settings.port}",
         answers=answers,
         loaded=_loaded(settings) if answers is Answers.DIGLOT else (),
-        home=folder(settings.model_folder if settings.models else settings.home),
+        folders=tuple(map(folder, dict.fromkeys((settings.home, settings.model_folder)))),
     )
     findings = (*_judged_port(settings, report, free=free), *_judged_engine(settings, report), *_judged_store(report))
     return msgspec.structs.replace(report, findings=findings)
@@ -189,21 +189,18 @@ def _judged_engine(settings: Settings, report: Report) -> Iterator[Finding]:
 
 
 def _judged_store(report: Report) -> Iterator[Finding]:
-    for each in report.broken:
+    for model in report.broken:
         yield Finding(
             wrong=True,
-            what=f"{each.name} cannot be used: {each.reason}",
-            remedy=f"diglot rm {each.name}, and get it anew",
+            what=f"{model.name} cannot be used: {model.reason}",
+            remedy=f"diglot rm {model.name}, and get it anew",
         )
     if not report.models and not report.broken:
         yield Finding(wrong=False, what="there is no model yet", remedy="diglot pull starter")
-    if not report.home.writable:
-        yield Finding(
-            wrong=True, what=f"{report.home.path} cannot be written to", remedy="set DIGLOT_HOME to a folder that can"
-        )
-    if report.home.free < SCARCE:
-        yield Finding(
-            wrong=True,
-            what=f"the disk of {report.home.path} has {size_in_words(report.home.free)} left",
-            remedy="make room, or set DIGLOT_HOME to another disk",
-        )
+    for each in report.folders:
+        remedy = "set DIGLOT_HOME or DIGLOT_MODELS to another folder"
+        if not each.writable:
+            yield Finding(wrong=True, what=f"{each.path} cannot be written to", remedy=remedy)
+        if each.free < SCARCE:
+            what = f"the disk of {each.path} has {size_in_words(each.free)} left"
+            yield Finding(wrong=True, what=what, remedy=f"make room, or {remedy}")

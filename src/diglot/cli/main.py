@@ -88,7 +88,6 @@ def main() -> None:
         error.show()
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo(err=True)
         code = INTERRUPTED
     except BrokenPipeError:  # Whoever reads the output has seen enough; do not fail again when it is flushed.
         _forget_output()

@@ -10,12 +10,14 @@ import socket
 import sys
 from contextlib import closing
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from diglot.cli.failure import Failure, NoServer, Refused
-from diglot.cli.server import Server
+from diglot.cli.server import Server, base_url
 from diglot.cli.wire import VersionReply
 from diglot.settings import Settings
+
+PATIENCE: Final = 3.0
 
 
 class Answers(StrEnum):
@@ -55,9 +57,9 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
-def who_answers(settings: Settings) -> Answers:
-    """Ask the address of these settings who is there."""
-    with Server.at(settings, None) as server:
+def who_answers(settings: Settings, *, patience: float = PATIENCE) -> Answers:
+    """Ask the address of these settings who is there. Who takes longer than `patience` seconds is another program."""
+    with Server(base_url(settings), key=settings.key, patience=patience) as server:
         try:
             document = server.get("/openapi.json", dict[str, Any])
             if (document.get("info") or {}).get("title") == "Diglot":

@@ -48,19 +48,28 @@ def is_loopback(host: str) -> bool:
 
 
 class Server:
-    """A server at a base URL. Used in a `with` block."""
+    """A server at a base URL. Used in a `with` block. `patience` is how long a whole answer may take to begin."""
 
-    def __init__(self, url: str, *, key: str = "") -> None:
+    def __init__(self, url: str, *, key: str = "", patience: float = PATIENCE) -> None:
         self.url = url.rstrip("/")
+        self._patience = patience
         self._key = key
         self._open: httpx2.Client | None = None
 
     @classmethod
     def at(cls, settings: Settings, url: str | None) -> Self:
-        """Return the server at `url`, else the one that these settings describe."""
+        """Return the server at `url`, else the one that these settings describe. Raises click.UsageError."""
         if url is None:
             return cls(base_url(settings), key=settings.key)
-        return cls(url if "://" in url else f"http://{url}", key=settings.key)
+        url = url if "://" in url else f"http://{url}"
+        try:
+            parts = urlsplit(url)
+            known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            known = False
+        if not known:
+            raise click.UsageError(f"{url} is no address of a server")
+        return cls(url, key=settings.key)
 
     def __enter__(self) -> Self:
         return self
@@ -87,19 +96,19 @@ class Server:
     def stream(self, path: str, body: Mapping[str, Any], kind: type[T]) -> Iterator[T]:
         """Yield the answer line by line as it is made. Raises NoServer, Refused."""
         decoder = NdjsonDecoder()
-        with self._sent("POST", path, body, patience=None) as response:
+        with self._sent("POST", path, body, endless=True) as response:
             for piece in response.iter_bytes():
                 yield from (_decoded(line, kind) for line in decoder.feed(piece))
             yield from (_decoded(line, kind) for line in decoder.close())
 
     @contextmanager
     def _sent(
-        self, method: str, path: str, body: Mapping[str, Any] | None, *, patience: float | None = PATIENCE
+        self, method: str, path: str, body: Mapping[str, Any] | None, *, endless: bool = False
     ) -> Iterator[httpx2.Response]:
         """Send a request and give its response, whose body is not read yet."""
         import httpx2  # noqa: PLC0415  only who talks to a server pays for it
 
-        timeout = httpx2.Timeout(patience, connect=CONNECT)
+        timeout = httpx2.Timeout(None if endless else self._patience, connect=CONNECT)
         try:
             request = self._client().build_request(
                 method, path, content=None if body is None else msgspec.json.encode(body), timeout=timeout
@@ -113,8 +122,6 @@ class Server:
                 response.close()
         except httpx2.ConnectError:
             raise NoServer(self.url) from None
-        except httpx2.InvalidURL as error:
-            raise click.UsageError(f"{self.url} is no address: {error}") from error
         except httpx2.TransportError as error:
             raise Failure(
                 f"the server at {self.url} stopped answering: {str(error) or type(error).__name__}"

@@ -73,7 +73,8 @@ def _models(report: Report) -> Iterator[tuple[str, str]]:
         )
     for broken in report.broken:
         yield broken.name, "cannot be used"
-    yield "folder", f"{report.home.path}, {size_in_words(report.home.free)} free"
+    for folder in report.folders:
+        yield "folder", f"{folder.path}, {size_in_words(folder.free)} free"
 
 
 def _limits(report: Report) -> Iterator[tuple[str, str]]:

