@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from diglot.dialects.operation import Support, Trait
+from diglot.dialects.operation import Trait
 
 CHAT: Final = "POST /v1/chat/completions"
 COMPLETIONS: Final = "POST /v1/completions"
@@ -22,8 +22,16 @@ _CACHE: Final = "prefixes are always cached, as long as the model stays loaded"
 _NOBODY: Final = "there are no accounts to tell apart"
 
 
-def _lines(operation: str, support: Support, fields: str, note: str = "") -> Iterator[Trait]:
-    return (Trait(operation=operation, field=field, support=support, note=note) for field in fields.split())
+def _honoured(operation: str, fields: str, note: str = "") -> Iterator[Trait]:
+    return (Trait(operation=operation, field=field, support="honoured", note=note) for field in fields.split())
+
+
+def _refused(operation: str, fields: str, note: str) -> Iterator[Trait]:
+    return (Trait(operation=operation, field=field, support="refused", note=note) for field in fields.split())
+
+
+def _ignored(operation: str, fields: str, note: str) -> Iterator[Trait]:
+    return (Trait(operation=operation, field=field, support="ignored", note=note) for field in fields.split())
 
 
 _SAMPLING: Final = (
@@ -57,45 +65,43 @@ _CHAT: Final = (
 )
 
 TRAITS: Final = (
-    *_lines(CHAT, "honoured", _SAMPLING),
-    *_lines(CHAT, "honoured", _CHAT),
-    *_lines(CHAT, "honoured", "modalities", "text; sound is refused"),
-    *_lines(CHAT, "refused", "audio messages.audio messages.content.input_audio", "no model here hears or speaks"),
-    *_lines(CHAT, "refused", "messages.content.file", "send the text, or a picture as image_url"),
-    *_lines(CHAT, "refused", "web_search_options", "this server searches nothing; declare a tool of your own"),
-    *_lines(CHAT, "refused", "moderation", "this server moderates nothing"),
-    *_lines(CHAT, "ignored", "messages.name", "chat templates know no names of speakers; the name of a tool is used"),
-    *_lines(CHAT, "ignored", "messages.content.image_url.detail", "the model decides how large it sees a picture"),
-    *_lines(
+    *_honoured(CHAT, _SAMPLING),
+    *_honoured(CHAT, _CHAT),
+    *_honoured(CHAT, "modalities", "text; sound is refused"),
+    *_refused(CHAT, "audio messages.audio messages.content.input_audio", "no model here hears or speaks"),
+    *_refused(CHAT, "messages.content.file", "send the text, or a picture as image_url"),
+    *_refused(CHAT, "web_search_options", "this server searches nothing; declare a tool of your own"),
+    *_refused(CHAT, "moderation", "this server moderates nothing"),
+    *_ignored(CHAT, "messages.name", "chat templates know no names of speakers; the name of a tool is used"),
+    *_ignored(CHAT, "messages.content.image_url.detail", "the model decides how large it sees a picture"),
+    *_ignored(
         CHAT,
-        "ignored",
         "tools.custom.format tools.custom.format.type tools.custom.format.grammar"
         " tools.custom.format.grammar.definition tools.custom.format.grammar.syntax",
         "the text of a custom tool is not held to its grammar; describe it to the model",
     ),
-    *_lines(CHAT, "ignored", "response_format.json_schema.description", "the schema binds without it"),
-    *_lines(CHAT, "ignored", "prediction", "it could only make the same answer faster"),
-    *_lines(CHAT, "ignored", "verbosity", "local models have no such setting; ask for it in words"),
-    *_lines(CHAT, "ignored", "store metadata", "chats are not stored; Responses are"),
-    *_lines(CHAT, "ignored", "user safety_identifier", _NOBODY),
-    *_lines(CHAT, "ignored", "service_tier", "there is one tier"),
-    *_lines(
+    *_ignored(CHAT, "response_format.json_schema.description", "the schema binds without it"),
+    *_ignored(CHAT, "prediction", "it could only make the same answer faster"),
+    *_ignored(CHAT, "verbosity", "local models have no such setting; ask for it in words"),
+    *_ignored(CHAT, "store metadata", "chats are not stored; Responses are"),
+    *_ignored(CHAT, "user safety_identifier", _NOBODY),
+    *_ignored(CHAT, "service_tier", "there is one tier"),
+    *_ignored(
         CHAT,
-        "ignored",
         "prompt_cache_key prompt_cache_options prompt_cache_retention messages.content.prompt_cache_breakpoint",
         _CACHE,
     ),
-    *_lines(CHAT, "ignored", "stream_options.include_obfuscation", _NO_PADDING),
-    *_lines(CHAT, "ignored", "*", _UNKNOWN),
-    *_lines(COMPLETIONS, "honoured", _SAMPLING),
-    *_lines(COMPLETIONS, "honoured", "prompt", "one; several in one request are refused"),
-    *_lines(COMPLETIONS, "honoured", "suffix logprobs"),
-    *_lines(COMPLETIONS, "honoured", "echo", "for a prompt of text, without logprobs; else refused"),
-    *_lines(COMPLETIONS, "refused", "best_of", "unless it equals n"),
-    *_lines(COMPLETIONS, "ignored", "user", _NOBODY),
-    *_lines(COMPLETIONS, "ignored", "stream_options.include_obfuscation", _NO_PADDING),
-    *_lines(COMPLETIONS, "ignored", "*", _UNKNOWN),
-    *_lines(EMBEDDINGS, "honoured", "model keep_alive input encoding_format dimensions"),
-    *_lines(EMBEDDINGS, "ignored", "user", _NOBODY),
-    *_lines(EMBEDDINGS, "ignored", "*", _UNKNOWN),
+    *_ignored(CHAT, "stream_options.include_obfuscation", _NO_PADDING),
+    *_ignored(CHAT, "*", _UNKNOWN),
+    *_honoured(COMPLETIONS, _SAMPLING),
+    *_honoured(COMPLETIONS, "prompt", "one; several in one request are refused"),
+    *_honoured(COMPLETIONS, "suffix logprobs"),
+    *_honoured(COMPLETIONS, "echo", "for a prompt of text, without logprobs; else refused"),
+    *_refused(COMPLETIONS, "best_of", "unless it equals n"),
+    *_ignored(COMPLETIONS, "user", _NOBODY),
+    *_ignored(COMPLETIONS, "stream_options.include_obfuscation", _NO_PADDING),
+    *_ignored(COMPLETIONS, "*", _UNKNOWN),
+    *_honoured(EMBEDDINGS, "model keep_alive input encoding_format dimensions"),
+    *_ignored(EMBEDDINGS, "user", _NOBODY),
+    *_ignored(EMBEDDINGS, "*", _UNKNOWN),
 )
