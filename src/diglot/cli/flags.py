@@ -37,7 +37,8 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def option(self) -> str:
         """How it is written on a command line."""
-        return "--" + self.name.replace("_", "-")
+        name = self.name.replace("_", "-")
+        return f"--{name}/--no-{name}" if self.kind is bool else f"--{name}"
 
 
 def flags() -> tuple[Flag, ...]:
@@ -59,6 +60,8 @@ def _flag(field: inspect.Field) -> Flag:
 
 def _kind(kind: inspect.Type) -> click.ParamType[Any] | type:
     match kind:
+        case inspect.BoolType():
+            return bool
         case inspect.IntType():
             return int
         case inspect.FloatType():
@@ -94,7 +97,7 @@ def takes_settings(*names: str) -> Callable[[F], F]:
 
 
 def _option(flag: Flag) -> Callable[[F], F]:
-    return click.option(flag.option, flag.name, type=flag.kind, multiple=flag.many, help=_help(flag))
+    return click.option(flag.option, flag.name, type=flag.kind, multiple=flag.many, default=None, help=_help(flag))
 
 
 def _help(flag: Flag) -> str:
@@ -104,12 +107,15 @@ def _help(flag: Flag) -> str:
 
 def shown_default(flag: Flag, form: str = "{}") -> str:
     """Return the default in words, or nothing where there is none to speak of."""
-    value = flag.default
-    return (
-        ""
-        if value in (msgspec.NODEFAULT, None, "", ())
-        else form.format(f"{value:g}" if isinstance(value, float) else value)
-    )
+    match flag.default:
+        case msgspec.NODEFAULT | None | "" | ():
+            return ""
+        case bool(value):
+            return form.format("yes" if value else "no")
+        case float(value):
+            return form.format(f"{value:g}")
+        case value:
+            return form.format(value)
 
 
 def _in_force(asked: dict[str, Any]) -> Settings:
