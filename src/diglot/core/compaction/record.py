@@ -1,0 +1,152 @@
+"""The record: what a compaction keeps without any model, exact whatever the model.
+
+A ledger says what was done and how it stands, an excerpt quotes what was said, called and printed. The next
+compaction reads both back and goes on from there, so that nothing is summarised twice. This is the door of the
+`record_*` files; it deliberately holds nothing that a person said (that is kept as it is) and no prose.
+
+Invariant: pure, linear in the size of the items, and no item makes it raise.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from diglot.core.compaction.record_calls import Call, Outcome, read_call, read_outcome
+from diglot.core.compaction.record_changes import changes_of, merged
+from diglot.core.compaction.record_excerpt import (
+    Block,
+    answered,
+    call_block,
+    excerpt_of,
+    said_block,
+    user_block,
+)
+from diglot.core.compaction.record_masking import exact
+from diglot.core.compaction.record_runs import checked, failed_or_passed, plan_of, ran
+from diglot.core.compaction.record_values import Check, FileChange, Ledger, Problem, Record, Run, Step, one_line
+from diglot.core.compaction.record_writing import read_summary, write_record, write_summary
+from diglot.core.compaction.window import is_shown_summary
+from diglot.core.items import Item, Message, Reasoning, ToolCall, ToolResult
+
+__all__ = ["Record", "read_summary", "record_of", "write_record", "write_summary"]
+
+_COMMAND = 240
+_CWD = re.compile(
+    r"<cwd>\s*(/[^<\n]+?)\s*</cwd>|^\s*(?:cwd|working directory)\s*[:=]\s*(/\S+)", re.IGNORECASE | re.MULTILINE
+)
+_CWD_WITHIN = 4000
+
+
+class _Book(msgspec.Struct):
+    """The ledger while it is written, each kind by its key."""
+
+    files: dict[str, FileChange]
+    plan: tuple[Step, ...]
+    checks: dict[str, Check]
+    problems: list[Problem]
+    runs: dict[str, Run]
+    root: str
+
+    def ledger(self) -> Ledger:
+        return Ledger(
+            files=tuple(self.files.values()),
+            plan=self.plan,
+            checks=tuple(self.checks.values()),
+            problems=tuple(self.problems),
+            runs=tuple(self.runs.values()),
+        )
+
+    def enter(self, call: Call, outcome: Outcome, command: str | None) -> None:
+        """Enter a call that was answered. `command` is what it continues, where it is a process's input."""
+        for change in changes_of(call, outcome):
+            merged(self.files, self.below_root(change))
+        if command is not None and outcome.session is None:
+            ran(self.runs, command, outcome)
+            checked(self.checks, command, outcome)
+            self.problems = failed_or_passed(self.problems, command, outcome)
+        plan = plan_of(call)
+        if plan is not None and not outcome.failed:
+            self.plan = plan
+
+    def below_root(self, change: FileChange) -> FileChange:
+        root = self.root.rstrip("/") + "/"
+        return FileChange(change.path.removeprefix(root), change.kind, change.source.removeprefix(root))
+
+
+def record_of(items: tuple[Item, ...], previous: Record | None) -> Record:
+    """Return the record of a conversation that is folded, merged with what the last compaction recorded.
+
+    Messages that are kept anyway may be among the items: they are not recorded, but what stands in them need
+    not be kept twice. What was said before the last summary only counts for that.
+    """
+    before = previous or Record()
+    start = max((index for index, item in enumerate(items) if is_shown_summary(item)), default=-1) + 1
+    calls = {item.call_id: read_call(item) for item in items if isinstance(item, ToolCall)}
+    book = _book(before.ledger, root=_root(items, calls))
+    known = {
+        token for item in items if isinstance(item, Message) and item.role != "assistant" for token in exact(item.text)
+    }
+    blocks = _blocks(items[start:], calls, book)
+    known.update(token for change in book.files.values() for token in exact(change.path))
+    return Record(book.ledger(), excerpt_of(blocks, previous=before.excerpt, known=known))
+
+
+def _book(ledger: Ledger, *, root: str) -> _Book:
+    return _Book(
+        files={change.path: change for change in ledger.files},
+        plan=ledger.plan,
+        checks={check.command: check for check in ledger.checks},
+        problems=list(ledger.problems),
+        runs={run.command: run for run in ledger.runs},
+        root=root,
+    )
+
+
+def _root(items: tuple[Item, ...], calls: dict[str, Call]) -> str:
+    """Return the folder that the session works in, where something tells it."""
+    told = {call.workdir for call in calls.values() if call.workdir.startswith("/")}
+    for item in items:
+        if isinstance(item, Message) and item.role != "assistant":
+            told.update(one or other for one, other in _CWD.findall(item.text[:_CWD_WITHIN]))
+    return min(told, key=lambda folder: (len(folder), folder), default="/")
+
+
+def _blocks(items: tuple[Item, ...], calls: dict[str, Call], book: _Book) -> list[Block]:
+    """Return the blocks of the excerpt in order, and enter in the book what was done."""
+    blocks: list[Block] = []
+    by_call: dict[str, Block] = {}
+    sessions: dict[str, str] = {}
+    for item in items:
+        match item:
+            case Message(role="assistant"):
+                blocks.append(said_block(item.text, ">"))
+            case Message(role="user"):
+                blocks.append(user_block(item.text))
+            case Reasoning():
+                blocks.append(said_block(item.text, "~"))
+            case ToolCall():
+                by_call[item.call_id] = call_block(item, calls[item.call_id])
+                blocks.append(by_call[item.call_id])
+            case ToolResult():
+                outcome = read_outcome(item.text)
+                call = calls.get(item.call_id) or Call(item.name or "", {}, "")
+                if item.call_id not in by_call:
+                    by_call[item.call_id] = call_block(ToolCall(item.call_id, item.name or "…", ""), call)
+                    blocks.append(by_call[item.call_id])
+                answered(by_call[item.call_id], outcome)
+                book.enter(call, outcome, _command(call, outcome, sessions))
+            case _:
+                pass
+    return blocks
+
+
+def _command(call: Call, outcome: Outcome, sessions: dict[str, str]) -> str | None:
+    """Return the command that an outcome is about: its own, or the one whose process was written to."""
+    command = one_line(call.command, _COMMAND) if call.command is not None else None
+    if command is None:
+        command = sessions.get(str(call.arguments.get("session_id")))
+    if command is not None and outcome.session is not None:
+        sessions[outcome.session] = command
+    return command

@@ -1,0 +1,132 @@
+"""The excerpt: what was said, called and printed, quoted and masked.
+
+The agent's statements stay word for word, a call becomes its name with its telling arguments, an output its
+telling lines. What the user and the system said is kept elsewhere and only parts the excerpt here. Neighbours:
+`record_masking` judges the lines, `record_writing` decides by their levels how many find room.
+
+Invariant: a line stands at most once, and every line is a stretch of the conversation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from diglot.core.compaction.record_calls import Call, Outcome
+from diglot.core.compaction.record_masking import Draft, exact, judge, masked
+from diglot.core.compaction.record_values import Line, Mark, one_line
+from diglot.core.items import ToolCall
+from diglot.core.tools import flat_name
+
+_LONGEST = 320
+_HEAD = 110
+_USER = 72
+_SPACES = re.compile(r"\s{2,}")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\sa-z])|(?<=[\u3002\uff01\uff1f])")
+_CUT = re.compile(r"[,;\s]")
+_MOST_LINES = 20_000
+_SHELL_NAMES = frozenset({"exec_command", "shell", "shell_command", "bash", "local_shell", "container.exec"})
+
+
+class Block(msgspec.Struct):
+    """A statement, or a call with what it printed."""
+
+    head: list[Draft]
+    given: list[Draft] = []
+    printed: list[Draft] = []
+    call_id: str = ""
+
+
+def said_block(text: str, mark: Mark) -> Block:
+    """Return a statement, cut at its lines and, where they are long, at its sentences."""
+    lines = [piece for line in text.split("\n") for piece in _sentences(line)]
+    return Block([Draft(mark, piece) for piece in lines])
+
+
+def user_block(text: str) -> Block:
+    """Return the start of what a user said, which only parts what comes before from what comes after."""
+    start = one_line(text, _USER)
+    return Block([Draft("@", start)] if start else [])
+
+
+def call_block(item: ToolCall, call: Call) -> Block:
+    """Return a call before its result is known."""
+    name = flat_name(item)
+    if call.command is not None:
+        first, *rest = call.command.strip().split("\n")
+        shown = first if name.lower() in _SHELL_NAMES else f"{name}: {first}"
+        pieces = [*_pieces(shown, _HEAD), *(piece for line in rest for piece in _pieces(line))]
+    elif call.arguments:
+        pairs, texts = _flattened(call.arguments)
+        pieces = [*_pieces(" ".join([name, *pairs]), _HEAD), *(piece for line in texts for piece in _pieces(line))]
+    else:
+        first, *rest = item.arguments.strip().split("\n")
+        pieces = [*_pieces(f"{name} {first}", _HEAD), *(piece for line in rest for piece in _pieces(line))]
+    head, *given = pieces or [name]
+    return Block([Draft("$", head)], [Draft("&", piece) for piece in given], call_id=item.call_id)
+
+
+def answered(block: Block, outcome: Outcome) -> None:
+    """Put a result under its call. A second result goes below the first."""
+    if outcome.code is not None and block.head and not block.printed:
+        block.head[0].text += f" [exit {outcome.code}]"
+    lines = [piece for line in outcome.body.split("\n") for piece in _pieces(_SPACES.sub(" ", line[:_MOST_LINES]))]
+    drafts = [Draft("|", piece) for piece in lines]
+    if drafts:
+        drafts[0].edge = drafts[-1].edge = True
+    block.printed += drafts
+
+
+def excerpt_of(blocks: list[Block], *, previous: tuple[Line, ...], known: set[str]) -> tuple[Line, ...]:
+    """Return the excerpt: that of the compaction before, and the new blocks masked."""
+    known = known.union(*(exact(line.text) for line in previous))
+    judge([draft for block in blocks for draft in (*block.head, *block.given, *block.printed)], known=known)
+    stood = {line.text for line in previous}
+    new: list[Line] = []
+    for block in blocks:
+        below = [draft for draft in (*masked(block.given), *masked(block.printed)) if draft.text not in stood]
+        if block.call_id and block.head:  # Whose output it is should stand wherever the output does.
+            block.head[0].level = max(block.head[0].level, *(draft.level - 2 for draft in below), 0)
+        for draft in (*block.head, *below):
+            if draft.text not in stood or (draft.mark == "$" and below):
+                stood.add(draft.text)
+                new.append(Line(draft.mark, draft.level, draft.text))
+    return (*previous, *new)
+
+
+def _flattened(arguments: Mapping[str, object]) -> tuple[list[str], list[str]]:
+    """Return short arguments as `key=value`, and the lines of long ones."""
+    pairs: list[str] = []
+    texts: list[str] = []
+    for key, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+        if "\n" in text or len(text) > _LONGEST:
+            texts += [f"{key}:", *text.split("\n")]
+        else:
+            pairs.append(f"{key}={text}")
+    return pairs, texts
+
+
+def _sentences(line: str) -> Iterator[str]:
+    if len(line) <= _LONGEST // 2:
+        yield from _pieces(line)
+        return
+    for sentence in _SENTENCE.split(line):
+        yield from _pieces(sentence)
+
+
+def _pieces(line: str, longest: int = _LONGEST) -> Iterator[str]:
+    """Yield a line in clean pieces that are no longer than `longest`, cut where a word ends."""
+    start = 0
+    while start < len(line):
+        end = start + longest
+        if end < len(line):
+            cuts = [found.end() for found in _CUT.finditer(line, start + longest // 2, end)]
+            end = cuts[-1] if cuts else end
+        piece = one_line(line[start:end], 2 * _LONGEST)
+        if piece:
+            yield piece
+        start = end
