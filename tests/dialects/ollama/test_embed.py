@@ -47,9 +47,22 @@ def test_a_long_text_is_cut_unless_the_client_says_no(value: Any, expected: Over
 
 
 @pytest.mark.shows("POST /api/embed", "dimensions")
-@pytest.mark.parametrize(("value", "expected"), [(None, None), (0, None), (2, 2)])
-def test_dimensions_cut_a_vector(value: Any, expected: int | None) -> None:
-    assert asked(input="a", dimensions=value).dimensions == expected
+@pytest.mark.parametrize(
+    ("dimensions", "vectors"),
+    [
+        (None, [[0.48, 0.6, 0.64], [0.0, 0.0, 1.0]]),
+        (0, [[0.48, 0.6, 0.64], [0.0, 0.0, 1.0]]),
+        (1, [[1.0], [0.0]]),
+        (3, [[0.48, 0.6, 0.64], [0.0, 0.0, 1.0]]),
+        (1024, [[0.48, 0.6, 0.64], [0.0, 0.0, 1.0]]),
+    ],
+)
+def test_dimensions_cut_a_vector_to_length_1_and_more_than_there_are_change_nothing(
+    dimensions: int | None, vectors: list[list[float]]
+) -> None:
+    embedded = Embedded(((0.48, 0.6, 0.64), (0.0, 0.0, 1.0)), input_tokens=2, model="m:latest")
+    body = {"model": "m", "input": ["a", "b"], "dimensions": dimensions}
+    assert answer(EMBED, embedded, body)["embeddings"] == vectors
 
 
 def test_negative_dimensions_are_an_error() -> None:

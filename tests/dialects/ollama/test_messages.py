@@ -35,7 +35,7 @@ def result(content: str, **more: str) -> dict[str, Any]:
     return {"role": "tool", "content": content, **more}
 
 
-@pytest.mark.shows("POST /api/chat", "messages", "messages[].role", "messages[].content")
+@pytest.mark.shows("POST /api/chat", "messages", "messages.role", "messages.content")
 def test_every_role_becomes_a_message_in_order() -> None:
     roles = [("System", "a"), ("developer", "b"), ("USER", "c"), ("assistant", "d")]
     messages = [{"role": role, "content": content} for role, content in roles]
@@ -54,7 +54,7 @@ def test_an_unknown_role_is_an_error_with_its_place(role: Any, shown: str) -> No
     assert text.startswith(f'messages[1].role: unknown role "{shown}"')
 
 
-@pytest.mark.shows("POST /api/chat", "messages[].content[].type", "messages[].content[].text")
+@pytest.mark.shows("POST /api/chat", "messages.content.type", "messages.content.text")
 def test_a_content_of_text_parts_is_joined() -> None:
     parts = [{"type": "text", "text": "a"}, {"text": "b"}, {"type": "text", "text": None}]
     assert items(CHAT, messages=[{"role": "user", "content": parts}]) == (said("user", "ab"),)
@@ -70,7 +70,7 @@ def test_a_content_of_null_is_empty() -> None:
     assert items(CHAT, messages=[{"role": "user", "content": None}]) == (said("user", ""),)
 
 
-@pytest.mark.shows("POST /api/chat", "messages[].thinking")
+@pytest.mark.shows("POST /api/chat", "messages.thinking")
 def test_thought_comes_before_what_was_said() -> None:
     message = {"role": "assistant", "content": "so", "thinking": "hm"}
     assert items(CHAT, messages=[message]) == (Reasoning("hm"), said("assistant", "so"))
@@ -79,7 +79,7 @@ def test_thought_comes_before_what_was_said() -> None:
 # Images
 
 
-@pytest.mark.shows("POST /api/chat", "messages[].images")
+@pytest.mark.shows("POST /api/chat", "messages.images")
 @pytest.mark.parametrize("text", [PNG, PNG[:20] + "\n" + PNG[20:], f"data:image/gif;base64,{PNG}"])
 def test_an_image_is_what_its_bytes_say_it_is(text: str) -> None:
     message = {"role": "user", "content": "what?", "images": [text]}
@@ -110,8 +110,8 @@ def test_what_is_no_sound_image_is_an_error_with_its_place(image: str, reason: s
 
 @pytest.mark.shows(
     "POST /api/chat",
-    *("messages[].tool_calls", "messages[].tool_calls[].function", "messages[].tool_calls[].function.name"),
-    *("messages[].tool_calls[].function.arguments", "messages[].tool_calls[].id", "messages[].tool_call_id"),
+    *("messages.tool_calls", "messages.tool_calls.function", "messages.tool_calls.function.name"),
+    *("messages.tool_calls.function.arguments", "messages.tool_calls.id", "messages.tool_call_id"),
 )
 @pytest.mark.parametrize("arguments", [{"city": "Köln", "n": 1}, '{"city": "Köln",\n "n": 1}'])
 def test_a_call_and_its_result_keep_the_id_of_the_client(arguments: Any) -> None:
@@ -122,7 +122,7 @@ def test_a_call_and_its_result_keep_the_id_of_the_client(arguments: Any) -> None
     )
 
 
-@pytest.mark.shows("POST /api/chat", "messages[].tool_name")
+@pytest.mark.shows("POST /api/chat", "messages.tool_name")
 def test_results_without_ids_belong_to_calls_by_name_then_by_order() -> None:
     messages = [
         called(call("a"), call("b"), call("a")),
@@ -181,8 +181,8 @@ PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "req
 
 @pytest.mark.shows(
     "POST /api/chat",
-    *("tools", "tools[].type", "tools[].function", "tools[].function.name"),
-    *("tools[].function.description", "tools[].function.parameters"),
+    *("tools", "tools.type", "tools.function", "tools.function.name"),
+    *("tools.function.description", "tools.function.parameters"),
 )
 def test_a_tool_is_a_function_with_a_schema() -> None:
     function = {"name": "weather", "description": "Tells it", "parameters": PARAMETERS}
@@ -191,7 +191,7 @@ def test_a_tool_is_a_function_with_a_schema() -> None:
     )
 
 
-@pytest.mark.shows("POST /api/chat", "tools[].name", "tools[].description", "tools[].parameters")
+@pytest.mark.shows("POST /api/chat", "tools.name", "tools.description", "tools.parameters")
 def test_a_bare_function_and_nulls_in_a_schema_are_read_as_meant() -> None:
     parameters = {**PARAMETERS, "$defs": None, "items": None}
     tools = [{"name": "a", "description": "b", "parameters": parameters}, {"function": {"name": "c"}, "type": None}]

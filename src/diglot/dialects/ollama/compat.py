@@ -61,30 +61,30 @@ _ANSWER: Final = {
     **_fields("honoured", "0 to 20, counts together with logprobs", "top_logprobs"),
     **_fields("refused", "the rendered prompt is not shown", "_debug_render_only"),
 }
-_CALL: Final = "messages[].tool_calls[]"
+_CALL: Final = "messages.tool_calls"
 _CHAT: Final[_Table] = {
     **_ANSWER,
     **_fields("honoured", "none: the model is loaded, or unloaded with keep_alive 0", "messages"),
-    **_fields("honoured", "system, developer, user, assistant or tool, in any case of letters", "messages[].role"),
-    **_fields("honoured", "a text; a list of text parts is read as well", "messages[].content"),
-    **_fields("honoured", "text only, other parts are refused", "messages[].content[].type"),
-    **_fields("honoured", "", "messages[].content[].text", "messages[].thinking"),
-    **_fields("honoured", "PNG, JPEG or WebP in base64; nothing is fetched", "messages[].images"),
-    **_fields("honoured", "", "messages[].tool_calls", f"{_CALL}.function", f"{_CALL}.function.name"),
+    **_fields("honoured", "system, developer, user, assistant or tool, in any case of letters", "messages.role"),
+    **_fields("honoured", "a text; a list of text parts is read as well", "messages.content"),
+    **_fields("honoured", "text only, other parts are refused", "messages.content.type"),
+    **_fields("honoured", "", "messages.content.text", "messages.thinking"),
+    **_fields("honoured", "PNG, JPEG or WebP in base64; nothing is fetched", "messages.images"),
+    **_fields("honoured", "", "messages.tool_calls", f"{_CALL}.function", f"{_CALL}.function.name"),
     **_fields("honoured", "an object; a text that holds one is read as well", f"{_CALL}.function.arguments"),
     **_fields("ignored", "calls keep their order", f"{_CALL}.function.index"),
     **_fields("honoured", "without ids, results belong to calls by name and order", f"{_CALL}.id"),
     **_fields("ignored", "all calls are calls of functions", f"{_CALL}.type"),
-    **_fields("honoured", "", "messages[].tool_name", "messages[].tool_call_id"),
-    **_fields("honoured", "", "tools", "tools[].function", "tools[].function.name", "tools[].function.description"),
-    **_fields("honoured", "keywords that are null count as not given", "tools[].function.parameters"),
-    **_fields("honoured", "function, other types are refused", "tools[].type"),
+    **_fields("honoured", "", "messages.tool_name", "messages.tool_call_id"),
+    **_fields("honoured", "", "tools", "tools.function", "tools.function.name", "tools.function.description"),
+    **_fields("honoured", "keywords that are null count as not given", "tools.function.parameters"),
+    **_fields("honoured", "function, other types are refused", "tools.type"),
     **_fields(
         "honoured",
         "a bare function without its envelope is read as well",
-        *("tools[].name", "tools[].description", "tools[].parameters"),
+        *("tools.name", "tools.description", "tools.parameters"),
     ),
-    **_fields("ignored", "no chat template has a place for it", "tools[].items"),
+    **_fields("ignored", "no chat template has a place for it", "tools.items"),
 }
 _GENERATE: Final[_Table] = {
     **_ANSWER,

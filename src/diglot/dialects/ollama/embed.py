@@ -7,6 +7,7 @@ and has no vector.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import msgspec
@@ -68,9 +69,21 @@ OLD_WORDING: Final = msgspec.structs.replace(WORDING, advice="shorten it, or use
 
 
 class EmbedView(msgspec.Struct, frozen=True):
-    """What rendering needs: the model's name as the client wrote it."""
+    """What rendering needs: the model's name as the client wrote it, and how many numbers a vector keeps at most.
+
+    Other protocols refuse more numbers than the model gives. Here that is no error, so the engine is not asked.
+    """
 
     model: str | None
+    dimensions: int | None
+
+    def cut(self, vector: tuple[float, ...]) -> tuple[float, ...]:
+        """Return the vector's first numbers, scaled to length 1 again."""
+        if self.dimensions is None or self.dimensions >= len(vector):
+            return vector
+        short = vector[: self.dimensions]
+        length = math.hypot(*short)
+        return tuple(number / length for number in short) if length else short
 
 
 def parse(wire: Wire) -> Parsed:
@@ -82,10 +95,9 @@ def parse(wire: Wire) -> Parsed:
     request = Embedding(
         residence=residence_of(body.model, body.options, body.keep_alive),
         inputs=tuple(texts),
-        dimensions=body.dimensions or None,
         overflow=Overflow.ERROR if body.truncate is False else Overflow.TRUNCATE,
     )
-    return Parsed(request, EmbedView(request.residence.model))
+    return Parsed(request, EmbedView(request.residence.model, body.dimensions or None))
 
 
 def parse_old(wire: Wire) -> Parsed:
@@ -99,7 +111,7 @@ def whole(view: EmbedView, _stamp: Stamp, embedded: Embedded) -> Rendered:
     """Write all vectors."""
     reply = EmbedReply(
         model=view.model or embedded.model,
-        embeddings=embedded.vectors,
+        embeddings=tuple(map(view.cut, embedded.vectors)),
         total_duration=embedded.total_ns,
         load_duration=embedded.load_ns,
         prompt_eval_count=embedded.input_tokens,
