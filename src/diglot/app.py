@@ -25,17 +25,26 @@ from diglot.dialects.ollama import DIALECT as OLLAMA
 from diglot.dialects.openai import DIALECT as OPENAI
 from diglot.engines.llamacpp.loader import LlamaLoader
 from diglot.engines.llamacpp.sizing import Limits as EngineLimits
+from diglot.engines.remote.loader import RemoteLoader
+from diglot.engines.remote.models import RemoteModels
 from diglot.engines.scripted.loader import ScriptedLoader
 from diglot.engines.scripted.models import ScriptedModels
 from diglot.engines.scripted.script import Script, load_script
 from diglot.http.application import Access, build_application
 from diglot.http.serve import Limits, World
 from diglot.services.catalog import Catalog
+from diglot.services.compact import Compact
 from diglot.services.desk import Desk
 from diglot.services.embed import Embed
+from diglot.services.envelopes import Envelopes
+from diglot.services.fold import Fold
 from diglot.services.generate import Generate
+from diglot.services.presence import Presence
 from diglot.services.residency import Policy, Residency
+from diglot.services.respond import Responses
 from diglot.settings import Settings
+from diglot.state.responses import StoredResponses
+from diglot.state.seal import FileSeal
 from diglot.store.local import LocalStore
 
 _LETTERS = string.ascii_letters + string.digits
@@ -70,22 +79,27 @@ def memory_of(settings: Settings) -> int:
     return settings.memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
 
 
-def engines_of(settings: Settings, ids: Ids) -> tuple[EngineLoader, ModelStore]:
+def engines_of(settings: Settings, ids: Ids) -> tuple[EngineLoader, tuple[ModelStore, ...]]:
     """Return what runs the models, and where they are, as the settings say. Raises InvalidScript."""
     if settings.engine == "scripted":
         script = load_script(settings.script) if settings.script else Script()
-        return ScriptedLoader(script), ScriptedModels(script)
+        return ScriptedLoader(script), (ScriptedModels(script),)
     limits = EngineLimits(
         slots=settings.slots, cache=settings.cache or memory_of(settings) // 4, cores=os.cpu_count() or 1
     )
     program = str(settings.llama_server) if settings.llama_server else None
-    return LlamaLoader(ids=ids, limits=limits, program=program), LocalStore(settings.model_folder)
+    loader: EngineLoader = LlamaLoader(ids=ids, limits=limits, program=program)
+    store = LocalStore(settings.model_folder)
+    if not settings.remotes:
+        return loader, (store,)
+    models = RemoteModels(settings.remotes, key=settings.remote_key)
+    return RemoteLoader(models, otherwise=loader, ids=ids), (store, models)
 
 
 def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
     """Return the services over the real store and engines."""
-    loader, store = engines_of(settings, ids)
-    catalog = Catalog((store,), embedding_model=settings.embedding_model)
+    loader, stores = engines_of(settings, ids)
+    catalog = Catalog(stores, embedding_model=settings.embedding_model)
     policy = Policy(
         budget=memory_of(settings),
         keep_alive=settings.keep_alive if settings.keep_alive >= 0 else math.inf,
@@ -95,12 +109,19 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
         ),
     )
     residency = Residency(loader, clock=clock, policy=policy)
+    envelopes = Envelopes(FileSeal(settings.state_folder / "seal.key"), sealing=settings.sealed)
+    fold = Fold(envelopes, Compact(envelopes), always=settings.on_overflow == "compact")
+    generate = Generate(catalog, residency, fold, clock=clock)
+    stored = StoredResponses(
+        settings.state_folder / "responses.sqlite", clock=clock, age=settings.response_age, size=settings.response_size
+    )
     return Desk(
         catalog=catalog,
         residency=residency,
-        generate=Generate(catalog, residency, clock=clock),
+        presence=Presence(catalog, residency, clock=clock),
+        generate=generate,
+        responses=Responses(generate, stored, clock=clock),
         embed=Embed(catalog, residency, clock=clock, limit=settings.max_inputs),
-        clock=clock,
     )
 
 

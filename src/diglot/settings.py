@@ -73,6 +73,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     heartbeat: Annotated[
         float, _told("Silence after which a stream sends a sign of life, where its protocol has one.")
     ] = 10.0
+    on_overflow: Annotated[
+        Literal["error", "compact"], _told("What happens to a conversation that does not fit: an error, or compaction.")
+    ] = "error"
+    sealed: Annotated[
+        bool, _told("Whether compaction items are encrypted; plain ones can move to Ollama and back.")
+    ] = False
+    response_age: Annotated[float, _told("How long a stored response is remembered after it was last used.")] = (
+        30 * 86400.0
+    )
+    response_size: Annotated[int, _told("Bytes that all stored responses may take together.")] = 1024**3
     drain: Annotated[float, _told("How long answers in flight may go on after a request to stop.")] = 10.0
     log: Annotated[
         Literal["debug", "info", "warning", "error"], _told("The least severe log lines that are written.")

@@ -12,7 +12,7 @@ from typing import Protocol
 from diglot.core.events import Event
 from diglot.core.model import Capabilities, Model, ModelCard, ModelRef
 from diglot.core.request import Embedding, Generation, LoadOptions
-from diglot.core.result import Embedded
+from diglot.core.result import Embedded, Stored
 
 LoadProgress = Callable[[int, int], None]
 """Called with bytes done and bytes in all while a model loads; must not block."""
@@ -68,6 +68,9 @@ class EngineLoader(Protocol):
     def estimate(self, model: Model, options: LoadOptions) -> int:
         """Return the bytes of memory that loading would take."""
 
+    def window(self, model: Model, options: LoadOptions) -> int:
+        """Return the context window that the model will have once it is loaded, in tokens."""
+
     def slots(self, model: Model) -> int:
         """Return how many answers the model will make at the same time once it is loaded."""
 
@@ -86,6 +89,32 @@ class ModelStore(Protocol):
 
     def card(self, ref: ModelRef, *, verbose: bool = False) -> ModelCard:
         """Return all there is to know of a model."""
+
+
+class ResponseStore(Protocol):
+    """Responses that can be taken up again. Methods block: callers run them in a thread."""
+
+    def put(self, response: Stored) -> None:
+        """Remember a response, or what has become of it."""
+
+    def get(self, response: str) -> Stored:
+        """Return a response. `UnknownResponse` if it was never stored, was deleted, or is too old."""
+
+    def forget(self, response: str) -> None:
+        """Delete a response. `UnknownResponse` if there is none."""
+
+
+class Seal(Protocol):
+    """Makes text unreadable and unchangeable for everybody else, with a key that outlives the process."""
+
+    def knows(self, text: str) -> bool:
+        """Whether the text looks like something sealed here."""
+
+    def close(self, text: str) -> str:
+        """Return the text, sealed."""
+
+    def open(self, sealed: str) -> str:
+        """Return what was sealed. `BrokenCompaction` if it was changed, or sealed with another key."""
 
 
 class Clock(Protocol):

@@ -136,6 +136,7 @@ class Overflow(Enum):
 
     ERROR = "error"
     TRUNCATE = "truncate"
+    COMPACT = "compact"
 
 
 class Compacting(msgspec.Struct, frozen=True):
@@ -209,6 +210,46 @@ class Embedding(msgspec.Struct, frozen=True):
     overflow: Overflow = Overflow.ERROR
 
 
+class Respond(msgspec.Struct, frozen=True):
+    """Make an answer that can be taken up again later.
+
+    `generation` holds what the client sent now; the conversation of the response `previous` goes before it.
+    `instructions` are for this answer only. `keep` stores it; `background` goes on without the client.
+    `echo` is what the dialect wants to see again with the stored response: it is not looked into.
+    """
+
+    generation: Generation
+    previous: str | None = None
+    instructions: str | None = None
+    keep: bool = False
+    background: bool = False
+    echo: bytes = b""
+
+
+class CountTokens(msgspec.Struct, frozen=True):
+    """Count the tokens of the prompt that a response would have."""
+
+    respond: Respond
+
+
+class FetchResponse(msgspec.Struct, frozen=True):
+    """Show a stored response."""
+
+    response: str
+
+
+class ForgetResponse(msgspec.Struct, frozen=True):
+    """Delete a stored response."""
+
+    response: str
+
+
+class CancelResponse(msgspec.Struct, frozen=True):
+    """Stop a response that goes on in the background."""
+
+    response: str
+
+
 class Ping(msgspec.Struct, frozen=True):
     """Say that the server is there."""
 
@@ -228,6 +269,16 @@ class ShowModel(msgspec.Struct, frozen=True):
     verbose: bool = False
 
 
-Answering = Generation | Load | Unload
-Asking = Ping | Embedding | ListModels | ListRunning | ShowModel
+Answering = Generation | Respond | Load | Unload
+Asking = (
+    Ping
+    | Embedding
+    | ListModels
+    | ListRunning
+    | ShowModel
+    | CountTokens
+    | FetchResponse
+    | ForgetResponse
+    | CancelResponse
+)
 Request = Answering | Asking

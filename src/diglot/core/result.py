@@ -5,6 +5,8 @@ Values only. Neighbours: `core.assemble` makes a `Result` out of events, dialect
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from diglot.core.events import Compacted, Reason, Timings, TokenLogprob, Usage
@@ -62,5 +64,34 @@ class Running(msgspec.Struct, frozen=True):
     loaded: float = 1.0
 
 
-Answer = Embedded | tuple[Model, ...] | tuple[Running, ...] | ModelCard | None
+Status = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """A response as it is remembered.
+
+    `created` and `finished` are in seconds since the epoch. `input` is what the client sent with it, without
+    what came before. `fault` is why it failed, as the name of the fault's kind and its message. `echo` is the dialect's own.
+    """
+
+    id: str
+    status: Status
+    created: float
+    input: tuple[Item, ...]
+    previous: str | None = None
+    finished: float | None = None
+    result: Result | None = None
+    fault: tuple[str, str] | None = None
+    echo: bytes = b""
+
+    @property
+    def output(self) -> tuple[Item, ...]:
+        """What the answer adds to the conversation."""
+        if self.result is None:
+            return ()
+        folded: tuple[Item, ...] = (self.result.compacted.item,) if self.result.compacted else ()
+        return folded + (self.result.choices[0].items if self.result.choices else ())
+
+
+Answer = Embedded | tuple[Model, ...] | tuple[Running, ...] | ModelCard | Stored | int | None
 """What a request that does not stream is answered with."""

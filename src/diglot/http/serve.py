@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import aclosing
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -21,18 +21,7 @@ from starlette.types import Receive, Scope, Send
 from diglot.core.assemble import gather
 from diglot.core.errors import AnyFault, EngineFailed, Fault
 from diglot.core.ports import Clock, Ids
-from diglot.core.request import (
-    Answering,
-    Embedding,
-    Generation,
-    ListModels,
-    ListRunning,
-    Load,
-    Ping,
-    Request,
-    ShowModel,
-    Unload,
-)
+from diglot.core.request import Answering, Generation, Load, Request, Respond, Unload
 from diglot.dialects.operation import Dialect, Operation, Renderer, Stamp
 from diglot.http.body import read_wire, while_listening
 from diglot.http.reply import Outlet, send_whole
@@ -88,28 +77,28 @@ class Endpoint:
         stamp = Stamp(id=world.ids.new(), now=world.clock.now())
         if parsed.stream and operation.stream is not None:
             renderer = operation.stream(parsed.view, stamp)
-            await while_listening(self._stream(parsed.request, renderer, outlet), receive)
+            await while_listening(self._stream(parsed.request, stamp, renderer, outlet), receive)
         else:
-            answer = await while_listening(self._answer(parsed.request), receive)
+            answer = await while_listening(self._answer(parsed.request, stamp), receive)
             reply = operation.whole(parsed.view, stamp, answer)
             await send_whole(reply, send, head_only=scope["method"] == "HEAD")
 
-    async def _answer(self, request: Request) -> Any:
+    async def _answer(self, request: Request, stamp: Stamp) -> Any:
         match request:
-            case Generation() | Load() | Unload():
-                async with aclosing(self._world.desk.answer(request)) as events:
+            case Respond(background=True):
+                return await self._world.desk.later(request, id=stamp.id)
+            case Generation() | Respond() | Load() | Unload():
+                async with aclosing(self._world.desk.answer(request, id=stamp.id)) as events:
                     return await gather(events)
-            case Ping() | Embedding() | ListModels() | ListRunning() | ShowModel():
-                return await self._world.desk.ask(request)
             case _:
-                assert_never(request)
+                return await self._world.desk.ask(request)
 
-    async def _stream(self, request: Request, renderer: Renderer, outlet: Outlet) -> None:
+    async def _stream(self, request: Request, stamp: Stamp, renderer: Renderer, outlet: Outlet) -> None:
         assert isinstance(request, Answering), "only what yields events is streamed"  # noqa: S101
         pulse = asyncio.create_task(self._pulse(renderer, outlet))
         now = self._world.clock.now
         try:
-            async with aclosing(self._world.desk.answer(request)) as events:
+            async with aclosing(self._world.desk.answer(request, id=stamp.id)) as events:
                 async for event in events:
                     await outlet.piece(renderer.feed(event, now()))
             await outlet.piece(renderer.close())

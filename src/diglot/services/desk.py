@@ -11,51 +11,74 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import assert_never
 
-from diglot.core.events import Event, Finished, Started, Timings
-from diglot.core.model import Capability
-from diglot.core.ports import Clock
+from diglot.core.events import Event
+from diglot.core.ports import ResponseStore
 from diglot.core.request import (
     Answering,
     Asking,
+    CancelResponse,
+    CountTokens,
     Embedding,
+    FetchResponse,
+    ForgetResponse,
     Generation,
     ListModels,
     ListRunning,
     Load,
     Ping,
+    Respond,
     ShowModel,
     Unload,
 )
-from diglot.core.result import Answer
+from diglot.core.result import Answer, Stored
 from diglot.services.catalog import Catalog
 from diglot.services.embed import Embed
 from diglot.services.generate import Generate
+from diglot.services.presence import Presence
 from diglot.services.residency import Residency
+from diglot.services.respond import Responses
 
 
 class Desk:
     """Takes requests in. `answer` is for those that become events, `ask` for the others."""
 
     def __init__(
-        self, *, catalog: Catalog, residency: Residency, generate: Generate, embed: Embed, clock: Clock
+        self,
+        *,
+        catalog: Catalog,
+        residency: Residency,
+        presence: Presence,
+        generate: Generate,
+        responses: Responses,
+        embed: Embed,
     ) -> None:
         self._catalog = catalog
         self._residency = residency
+        self._presence = presence
         self._generate = generate
+        self._responses = responses
         self._embed = embed
-        self._clock = clock
 
-    def answer(self, request: Answering) -> AsyncGenerator[Event]:
-        """Return the events of the answer; closing the generator cancels."""
+    def answer(self, request: Answering, *, id: str, scratch: ResponseStore | None = None) -> AsyncGenerator[Event]:  # noqa: A002
+        """Return the events of the answer; closing the generator cancels.
+
+        `id` is the answer's name. `scratch` remembers, for one connection, what is not to be stored.
+        """
         match request:
             case Generation():
                 return self._generate(request)
+            case Respond():
+                return self._responses.answer(request, response=id, scratch=scratch)
             case Load():
-                return self._load(request)
+                return self._presence.load(request)
             case Unload():
-                return self._unload(request)
+                return self._presence.unload(request)
             case _:
                 assert_never(request)
+
+    async def later(self, request: Respond, *, id: str) -> Stored:  # noqa: A002
+        """Begin an answer that goes on without the client."""
+        return await self._responses.later(request, response=id)
 
     async def ask(self, request: Asking) -> Answer:
         """Return the answer."""
@@ -65,37 +88,31 @@ class Desk:
             case Embedding():
                 return await self._embed(request)
             case ListModels():
-                return await self._catalog.list()
+                return await self._presence.listed()
             case ListRunning():
                 return self._residency.running()
             case ShowModel():
                 return await self._catalog.card(request.model, verbose=request.verbose)
             case _:
+                return await self._ask_of_responses(request)
+
+    async def _ask_of_responses(
+        self, request: CountTokens | FetchResponse | ForgetResponse | CancelResponse
+    ) -> Stored | int | None:
+        match request:
+            case CountTokens():
+                return await self._responses.count(request.respond)
+            case FetchResponse():
+                return await self._responses.fetch(request.response)
+            case ForgetResponse():
+                await self._responses.forget(request.response)
+                return None
+            case CancelResponse():
+                return await self._responses.cancel(request.response)
+            case _:
                 assert_never(request)
 
     async def close(self) -> None:
-        """End all engines."""
+        """End what runs in the background, and all engines."""
+        await self._responses.close()
         await self._residency.close()
-
-    async def _load(self, request: Load) -> AsyncGenerator[Event]:
-        begun = self._clock.monotonic_ns()
-        residence = request.residence
-        if residence.model:
-            model = await self._catalog.find(residence.model)
-        else:
-            model = await self._catalog.choose(None, Capability.COMPLETION)
-        options = residence.load.over(model.defaults.load)
-        async with self._residency.lease(model, options, residence.keep_alive):
-            yield Started(input_tokens=0, model=model.name)
-        took = self._clock.monotonic_ns() - begun
-        yield Finished(reason="load", timings=Timings(total=took, load=took))
-
-    async def _unload(self, request: Unload) -> AsyncGenerator[Event]:
-        residence = request.residence
-        if residence.model:
-            model = await self._catalog.find(residence.model)
-        else:
-            model = await self._catalog.choose(None, Capability.COMPLETION)
-        await self._residency.unload(model)
-        yield Started(input_tokens=0, model=model.name)
-        yield Finished(reason="unload")

@@ -16,13 +16,14 @@ from contextlib import aclosing
 from msgspec.structs import replace
 
 from diglot.core.errors import ContextExceeded, ModelIncapable
-from diglot.core.events import Event, Finished, Progress, ReasoningDelta, Started, TextDelta, ToolCallDone
+from diglot.core.events import Compacted, Event, Finished, ReasoningDelta, Started, TextDelta, Timings, ToolCallDone
 from diglot.core.items import Item, Message, Role, ToolResult, images_of, said
 from diglot.core.model import Capability, Model
 from diglot.core.overflow import removable, without_oldest
 from diglot.core.ports import Clock, Engine
 from diglot.core.request import Conversation, Generation, Overflow
 from diglot.services.catalog import Catalog
+from diglot.services.fold import Fold
 from diglot.services.residency import Residency
 
 log = logging.getLogger(__name__)
@@ -31,9 +32,10 @@ log = logging.getLogger(__name__)
 class Generate:
     """Answers requests for generation."""
 
-    def __init__(self, catalog: Catalog, residency: Residency, *, clock: Clock) -> None:
+    def __init__(self, catalog: Catalog, residency: Residency, fold: Fold, *, clock: Clock) -> None:
         self._catalog = catalog
         self._residency = residency
+        self._fold = fold
         self._clock = clock
 
     async def __call__(self, request: Generation) -> AsyncGenerator[Event]:
@@ -43,28 +45,54 @@ class Generate:
         """
         begun = self._clock.monotonic_ns()
         model = await self._catalog.choose(request.residence.model, Capability.COMPLETION)
-        request = prepared(request, model)
+        original = prepared(request, model)
+        request = self._fold.opened(original)
         residence = request.residence
         async with self._residency.turn(model, residence.load, residence.keep_alive) as engine:
             loaded = self._clock.monotonic_ns() - begun
+            request = await self._fold.within(request, engine)
+            if wish := self._fold.wish(request, engine.window):
+                async with aclosing(self._fold(request, engine, wish)) as events:
+                    async for event in events:
+                        yield event
+                        if isinstance(event, Compacted):
+                            request = self._fold.after(request, event, original)
+                if wish.instead:
+                    total = self._clock.monotonic_ns() - begun
+                    yield Finished(reason="stop", timings=Timings(total=total, load=loaded))
+                    return
             if request.overflow is Overflow.TRUNCATE:
                 request = await _fitted(request, engine)
-            for index in range(request.choices):
-                async with aclosing(engine.generate(_single(request, index))) as events:
-                    async for event in events:
-                        match event:
-                            case Progress() | Started() if index:
-                                pass  # The stream has started with the first choice.
-                            case Started():
-                                yield Started(input_tokens=event.input_tokens, model=model.name)
-                            case Finished():
-                                total = self._clock.monotonic_ns() - begun
-                                timings = replace(event.timings, total=total, load=loaded)
-                                yield replace(event, timings=timings, choice=index)
-                            case TextDelta() | ReasoningDelta() | ToolCallDone() if index:
-                                yield replace(event, choice=index)
-                            case _:
-                                yield event
+            async with aclosing(_choices(request, engine)) as events:
+                async for event in events:
+                    match event:
+                        case Started():
+                            yield replace(event, model=model.name)
+                        case Finished():
+                            total = self._clock.monotonic_ns() - begun
+                            yield replace(event, timings=replace(event.timings, total=total, load=loaded))
+                        case _:
+                            yield event
+
+    async def count(self, request: Generation) -> int:
+        """Return how many tokens the prompt would have."""
+        model = await self._catalog.choose(request.residence.model, Capability.COMPLETION)
+        request = self._fold.opened(prepared(request, model))
+        async with self._residency.lease(model, request.residence.load, request.residence.keep_alive) as engine:
+            return await engine.count(await self._fold.within(request, engine))
+
+
+async def _choices(request: Generation, engine: Engine) -> AsyncGenerator[Event]:
+    """Yield the events of all choices, one after the other; the stream starts with the first."""
+    for index in range(request.choices):
+        async with aclosing(engine.generate(_single(request, index))) as events:
+            async for event in events:
+                match event:
+                    case TextDelta() | ReasoningDelta() | ToolCallDone() | Finished():
+                        yield replace(event, choice=index) if index else event
+                    case _:
+                        if not index:
+                            yield event
 
 
 def prepared(request: Generation, model: Model) -> Generation:

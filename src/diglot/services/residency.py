@@ -144,6 +144,13 @@ class Residency:
         ]
         return tuple(sorted(shown, key=lambda each: -each.expires_at))
 
+    def window(self, model: Model) -> int:
+        """Return the context window that a request for the model would meet, in tokens."""
+        resident = self._residents.get(model.ref)
+        if resident is not None and resident.engine is not None:
+            return resident.engine.window
+        return self._loader.window(model, model.defaults.load.over(self._policy.defaults))
+
     async def unload(self, model: Model) -> None:
         """Let the model go once nobody uses it; returns at once where that is not yet, else when it is gone."""
         resident = self._residents.get(model.ref)

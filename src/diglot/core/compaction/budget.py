@@ -4,7 +4,8 @@ Everything is a share of the context window, less what the conversation carries 
 user messages). The shares leave room to work in: a result close to the threshold would be compacted again
 at once, for ever. Tokens are counted by the engine; characters are only used where a schema needs them.
 
-Invariant: whatever the sizes, prose, record and retained items together take at most 45 % of the window.
+Invariant: whatever the sizes, prose, record and retained items together take at most 45 % of the window, and at
+most 60 % of what they stand for.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ _WHOLE = 0.45
 _RETAINED = 0.4
 _LEAST = 0.12
 _FILLED = 0.75
+_GAIN = 0.6
+_PROSE_LEAST = 64
 _PROSE_CHARACTERS = (400, 4000)
 _ANSWER_OVERHEAD = 256
 
@@ -32,15 +35,16 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     answer: int
 
 
-def budget_of(*, window: int, fixed: int, threshold: int | None = None) -> Budget:
-    """Return the budget for a window when `fixed` tokens stay in it anyway.
+def budget_of(*, window: int, fixed: int, before: int, threshold: int | None = None) -> Budget:
+    """Return the budget for a window, where `fixed` of the `before` tokens of the prompt stay in it anyway.
 
     `threshold` is the fill at which the next compaction would come, where it is known.
     """
     full = min(window, threshold or window)
-    whole = max(int(full * _LEAST), min(int(full * _WHOLE), int(full * _FILLED) - fixed))
+    room = max(int(full * _LEAST), min(int(full * _WHOLE), int(full * _FILLED) - fixed))
+    whole = max(0, min(room, int((before - fixed) * _GAIN)))
     shortest, longest = _PROSE_CHARACTERS
-    prose = min(longest, max(shortest, full // 8), max(shortest // 2, whole))
+    prose = max(_PROSE_LEAST, min(longest, max(shortest, full // 8), whole))
     return Budget(whole=whole, retained=min(whole, int(full * _RETAINED)), prose=prose, answer=prose + _ANSWER_OVERHEAD)
 
 
@@ -50,4 +54,4 @@ def shorter(budget: Budget, attempt: int) -> int:
     A text of few characters can be of many tokens. The tokens stay the same and the characters become a
     quarter each time, so that an answer that was cut off cannot be cut off for ever.
     """
-    return max(64, budget.prose >> (2 * attempt))
+    return max(_PROSE_LEAST, budget.prose >> (2 * attempt))

@@ -34,6 +34,10 @@ class LlamaLoader:
         """Return the bytes that loading would take."""
         return sizes_of(model, options, self._limits).memory
 
+    def window(self, model: Model, options: LoadOptions) -> int:
+        """Return the context window that loading would give."""
+        return sizes_of(model, options, self._limits).window
+
     def slots(self, model: Model) -> int:  # noqa: ARG002  the port has it
         """Return how many answers are made at the same time."""
         return self._limits.slots

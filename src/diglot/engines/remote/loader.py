@@ -32,6 +32,12 @@ class RemoteLoader:
         """Return the bytes that loading takes here."""
         return 0 if _is_remote(model) else self._otherwise.estimate(model, options)
 
+    def window(self, model: Model, options: LoadOptions) -> int:
+        """Return the context window of the remote server, assumed where it does not say."""
+        if not _is_remote(model):
+            return self._otherwise.window(model, options)
+        return model.anatomy.context_length or options.window or _ASSUMED_WINDOW
+
     def slots(self, model: Model) -> int:
         """Return how many answers are asked for at the same time."""
         return self._models.slots(model.ref) if _is_remote(model) else self._otherwise.slots(model)
@@ -41,8 +47,8 @@ class RemoteLoader:
         if not _is_remote(model):
             return await self._otherwise.load(model, options, progress)
         offer = await asyncio.to_thread(self._models.offer, model.ref)
-        window = model.anatomy.context_length or options.window or _ASSUMED_WINDOW
-        return RemoteEngine(offer, transport=Web(offer.address, key=self._models.key), window=window, ids=self._ids)
+        transport = Web(offer.address, key=self._models.key)
+        return RemoteEngine(offer, transport=transport, window=self.window(model, options), ids=self._ids)
 
 
 def _is_remote(model: Model) -> bool:

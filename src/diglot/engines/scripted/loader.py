@@ -31,6 +31,10 @@ class ScriptedLoader:
         """Return the size of the model's files."""
         return model.size
 
+    def window(self, model: Model, options: LoadOptions) -> int:  # noqa: ARG002  the port has it
+        """Return what the script says."""
+        return self.script.window
+
     def slots(self, model: Model) -> int:  # noqa: ARG002  the port has it
         """Return what the script says."""
         return self.script.slots
