@@ -37,6 +37,11 @@ _BEYOND = (
     *("dependencies", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
 )
 _JOINS = ("anyOf", "oneOf", "allOf")
+# By these a node is told at one look to hold nothing of a kind: most hold a type and a description.
+_INNER: Final = frozenset({*_BY_NAME, *_LISTS, *_SINGLE})
+_LINKS: Final = frozenset({"$ref", *_JOINS})
+_DOUBTFUL: Final = frozenset({"pattern", "patternProperties", *_BEYOND})
+_COUNTED: Final = frozenset({*_NUMBERS, *(key for pair in _RANGES for key in pair)})
 
 
 def check_schema(schema: Schema, field: str) -> None:
@@ -61,7 +66,7 @@ def loosened(schema: Schema, field: str) -> Schema:
 def _without(value: Any, beyond: set[tuple[int, str]]) -> Any:
     if isinstance(value, list):
         return [_without(each, beyond) for each in value]
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return value
     return {key: _without(each, beyond) for key, each in value.items() if (id(value), key) not in beyond}
 
@@ -92,13 +97,19 @@ class _Walk:
             node, path = self.todo.pop()
             if isinstance(node, bool) or id(node) in self.seen:
                 continue
-            if not isinstance(node, Mapping):
+            if not isinstance(node, dict):
                 raise InvalidField(path, "a schema must be an object or a boolean")
             self.seen.add(id(node))
             _check_words(node, path)
-            self.descend(node, path)
-            joins[id(node)] = [*self.target(node, path), *(each for key in _JOINS for each in node.get(key, ()))]
-            yield from _beyond(node, path)
+            words = node.keys()
+            if not words.isdisjoint(_COUNTED):
+                _check_numbers(node, path)
+            if not words.isdisjoint(_INNER):
+                self.descend(node, path)
+            if not words.isdisjoint(_LINKS):
+                joins[id(node)] = [*self.target(node, path), *(each for key in _JOINS for each in node.get(key, ()))]
+            if not words.isdisjoint(_DOUBTFUL):
+                yield from _beyond(node, path)
         _check_loops(joins, self.field)
 
     def descend(self, node: Schema, path: str) -> None:
@@ -106,7 +117,7 @@ class _Walk:
         for key in _BY_NAME:
             if key in node:
                 inner = node[key]
-                if not isinstance(inner, Mapping):
+                if not isinstance(inner, dict):
                     raise InvalidField(f"{path}.{key}", "must be an object")
                 self.todo.extend((each, f"{path}.{key}.{name}") for name, each in inner.items())
         for key in _LISTS:
@@ -133,7 +144,7 @@ class _Walk:
         found: Any = self.root
         for step in unquote(reference[2:]).split("/") if reference != "#" else ():
             name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, Mapping) and name in found:
+            if isinstance(found, dict) and name in found:
                 found = found[name]
             elif isinstance(found, list) and name.isdecimal() and name.isascii() and int(name) < len(found):
                 found = found[int(name)]
@@ -153,7 +164,7 @@ def _measure(schema: Schema, field: str) -> None:
             raise InvalidField(field, f"the schema holds more than {MAX_VALUES} values")
         inner: list[Any] = []
         for value in level:
-            if isinstance(value, Mapping):
+            if isinstance(value, dict):
                 inner.extend(value.values())
             elif isinstance(value, list):
                 inner.extend(value)
@@ -179,7 +190,6 @@ def _check_words(node: Schema, path: str) -> None:
         raise InvalidField(f"{path}.required", "must be a list of names")
     if "pattern" in node and not isinstance(node["pattern"], str):
         raise InvalidField(f"{path}.pattern", "must be a text")
-    _check_numbers(node, path)
 
 
 def _check_numbers(node: Schema, path: str) -> None:
@@ -212,7 +222,7 @@ def _beyond(node: Schema, path: str) -> Iterator[_Finding]:
         except UnsupportedPattern as error:
             yield _Finding(node, "pattern", path=path, reason=str(error))
     names = node.get("patternProperties", {})
-    for pattern in names if isinstance(names, Mapping) else ():
+    for pattern in names if isinstance(names, dict) else ():
         try:
             check_pattern(pattern)
         except InvalidPattern as error:

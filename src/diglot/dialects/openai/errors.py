@@ -170,7 +170,7 @@ def _of_models(fault: _ModelFault) -> _Form:  # noqa: C901, PLR0911  As above.
         case EngineCrashed():
             return _Form(HTTPStatus.INTERNAL_SERVER_ERROR, "engine_crashed", kind=_SERVER)
         case EngineFailed():
-            message = f"{fault.message} (log id {fault.id})" if fault.id else fault.message
+            message = fault.message if fault.id in fault.message else f"{fault.message} (log id {fault.id})"
             return _Form(HTTPStatus.INTERNAL_SERVER_ERROR, "engine_failed", kind=_SERVER, message=message)
         case UpstreamFailed():
             return _Form(HTTPStatus.BAD_GATEWAY, "upstream_failed", kind=_SERVER)
