@@ -10,6 +10,8 @@ import pytest
 
 from diglot.cli.port import Answers, bind_error, free_port, who_answers
 from diglot.cli.verbs.serve import banner
+from diglot.engines.scripted.models import ScriptedModels
+from diglot.engines.scripted.script import Script
 from diglot.settings import Settings
 from tests.cli.conftest import Diglot
 from tests.cli.stub import Answer, stub
@@ -139,11 +141,13 @@ def test_a_free_port_has_nobody(home: Path, port: int) -> None:
 
 
 def test_the_banner_tells_each_client_what_to_do(home: Path) -> None:
-    told = banner(Settings(home=home, host="0.0.0.0", port=8), [f"m{number}" for number in range(7)])
+    models = ScriptedModels(Script()).list()
+    embeds_first = sorted(models, key=lambda model: model.capabilities.completion)
+    told = banner(Settings(home=home, host="0.0.0.0", port=8), [*embeds_first, *models, *models])
     assert 'base_url="http://127.0.0.1:8/v1", api_key="any"' in told
     assert "OLLAMA_HOST=http://127.0.0.1:8\n" in told
-    assert "m0, m1, m2, m3, m4 and 2 more" in told
-    assert told.endswith("diglot run m0")
+    assert " and 1 more\n" in told
+    assert told.endswith("diglot run scripted:latest")
 
 
 def test_a_key_stands_in_no_banner(home: Path) -> None:

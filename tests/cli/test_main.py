@@ -18,7 +18,16 @@ from tests.house.source import within
 Fails = Callable[[BaseException], None]
 
 LISTED: Final = "try: main()\nfinally: print(*sys.modules, sep='\\n')"
-HEAVY: Final = ("diglot.cli.verbs", "diglot.store", "diglot.app", "starlette", "httpx2", "numpy", "xllamacpp")
+HEAVY: Final = (
+    "diglot.cli.verbs",
+    "diglot.store",
+    "diglot.app",
+    "starlette",
+    "httpx2",
+    "numpy",
+    "xllamacpp",
+    "msgspec",
+)
 
 
 def test_it_tells_its_version(diglot: Diglot) -> None:

@@ -23,7 +23,6 @@ import click
 from diglot import __version__
 from diglot.cli.failure import Asked, debug_option
 from diglot.core.errors import Fault
-from diglot.core.model import InvalidName
 
 INTERRUPTED: Final = 130
 
@@ -105,6 +104,8 @@ def _explain(asked: Asked) -> None:
 
 
 def _sentence(error: Exception) -> str:
+    from diglot.core.model import InvalidName  # noqa: PLC0415  it brings msgspec, which a version does without
+
     match error:
         case Fault(message=message):
             return message

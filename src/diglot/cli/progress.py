@@ -43,6 +43,10 @@ class Progress:
         """Show how many bytes of `total` are done; 0 of 0 where nobody knows."""
         self._show(label, done / total if total else None, f"{size_in_words(done)} of {size_in_words(total)}")
 
+    def waiting(self, label: str) -> None:
+        """Show that something goes on, nobody knows how far."""
+        self._show(label, None, "")
+
     def share(self, label: str, done: float) -> None:
         """Show a share between 0 and 1."""
         self._show(label, done, "")

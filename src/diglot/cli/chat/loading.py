@@ -1,4 +1,4 @@
-"""A bar while a model loads: a thread that asks the server how far it is.
+"""A bar while a model loads, and a sign of life while it reads: a thread that asks the server how far it is.
 
 The request for the answer is open meanwhile, and it is what waits for the model; this only looks.
 Neighbours: `progress` draws, `session` waits.
@@ -49,9 +49,13 @@ class Bar:
                     models = self._server.get("/api/ps", PsReply).models
                 except Failure:
                     return  # Whoever waits for the answer is told what is wrong.
-                for each in models:
-                    if each.loaded < 1 and is_same(each.name, self._model) and not self._over.is_set():
-                        progress.share(f"loading {each.name}", each.loaded)
+                loading = [each for each in models if each.loaded < 1 and is_same(each.name, self._model)]
+                if self._over.is_set():
+                    return
+                if loading:
+                    progress.share(f"loading {loading[0].name}", loading[0].loaded)
+                else:
+                    progress.waiting(f"waiting for {self._model}")
 
 
 @contextmanager

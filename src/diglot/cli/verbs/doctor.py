@@ -74,7 +74,7 @@ def _models(report: Report) -> Iterator[tuple[str, str]]:
     for broken in report.broken:
         yield broken.name, "cannot be used"
     for folder in report.folders:
-        yield "folder", f"{folder.path}, {size_in_words(folder.free)} free"
+        yield "in", f"{folder.path}, {size_in_words(folder.free)} free"
 
 
 def _limits(report: Report) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,8 @@ Neighbours: `diglot.app` serves; `pull` gets the models; `port` says who else an
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from typing import Final
 
 import click
 import msgspec
@@ -16,9 +18,13 @@ from diglot.cli.flags import takes_settings
 from diglot.cli.port import Answers, bind_error, free_port, who_answers
 from diglot.cli.server import base_url
 from diglot.cli.verbs.pull import STARTER, pull_starter
+from diglot.cli.words import plain
 from diglot.core.errors import Fault
+from diglot.core.model import Model
 from diglot.obs.log import set_up_log
 from diglot.settings import Settings
+
+_FEW: Final = 5
 
 
 @click.command()
@@ -37,10 +43,10 @@ def command(settings: Settings, *, no_starter: bool) -> None:
     from diglot import app  # noqa: PLC0415  the server itself, a third of a second
 
     try:
-        _, store = app.engines_of(settings, app.RandomIds())
+        _, (store, *_) = app.engines_of(settings, app.RandomIds())
     except ValueError as error:  # The script of the scripted engine.
         raise click.UsageError(str(error)) from error
-    click.echo(banner(settings, [model.name for model in store.list()]), err=True)
+    click.echo(banner(settings, store.list()), err=True)
     sys.exit(app.serve(settings))
 
 
@@ -75,16 +81,19 @@ def _begin(settings: Settings) -> None:
         click.echo(f"They cannot be fetched now: {fault.message}. To try again: diglot pull {STARTER}", err=True)
 
 
-def banner(settings: Settings, models: list[str]) -> str:
+def banner(settings: Settings, models: Sequence[Model]) -> str:
     """Return what a person wants to know once the server runs."""
     url = base_url(settings)
-    named = ", ".join(models[:5]) + (f" and {len(models) - 5} more" if len(models) > 5 else "")  # noqa: PLR2004
+    names = [model.name for model in models]
+    chats = [model.name for model in models if model.capabilities.completion]
+    named = ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
     return "\n".join(
         (
             f"Diglot {__version__} serves at {url}",
             f"  models    {named or 'none yet'}",
             f'  OpenAI    base_url="{url}/v1", api_key="{"the key" if settings.key else "any"}"',
             f"  Ollama    OLLAMA_HOST={url}",
-            "  chat      diglot run " + (models[0] if models else "MODEL"),
+            *(f"  remote    {plain(remote.rpartition('@')[2])}" for remote in settings.remotes),
+            "  chat      diglot run " + (chats[0] if chats else "MODEL"),
         )
     )
