@@ -64,7 +64,7 @@ _CHAT: Final = (
     " chat_template_kwargs chat_template_kwargs.enable_thinking chat_template_kwargs.reasoning_effort"
 )
 
-TRAITS: Final = (
+TRAITS: Final[tuple[Trait, ...]] = (
     *_honoured(CHAT, _SAMPLING),
     *_honoured(CHAT, _CHAT),
     *_honoured(CHAT, "modalities", "text; sound is refused"),
