@@ -40,6 +40,7 @@ class CountingIds:
         self.given = 0
 
     def new(self) -> str:
+        """Return the next one."""
         self.given += 1
         return f"{self.given:024d}"
 

@@ -213,7 +213,7 @@ async def test_leaving_in_the_middle_frees_the_slot(engine: Engine) -> None:
 
 async def test_leaving_before_the_first_text_frees_the_slot(engine: Engine) -> None:
     for number in range(engine.slots + 1):
-        stream = engine.generate(asked(f"{number} " + "some other words " * 400, most=4))
+        stream = engine.generate(asked(f"{number} " + "some other words " * 120, most=4))
         assert isinstance(await anext(stream), Progress)
         await stream.aclose()
     async with asyncio.timeout(20):

@@ -1,0 +1,190 @@
+"""A model in a child process: what becomes of it when something dies, and what it tells nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterable, AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+from blockbuster import BlockBuster
+
+from diglot.core.errors import Cancelled, EngineCrashed, LoadFailed, ModelIncapable
+from diglot.core.events import Event, Finished, TextDelta
+from diglot.core.items import Image, Message
+from diglot.core.model import Model
+from diglot.core.request import Conversation, LoadOptions, Sampling
+from diglot.engines.llamacpp.engine import LlamaEngine
+from diglot.engines.llamacpp.launch import Launch
+from diglot.engines.llamacpp.loader import LlamaLoader
+from diglot.engines.llamacpp.process import ChildProcess
+from diglot.engines.llamacpp.sizing import Limits
+from diglot.engines.peer.transport import read_all
+from diglot.engines.peer.wire import Wire
+from tests.engines.asking import CountingIds, asked, events_of, result_of
+from tests.engines.conftest import WINDOW, nothing
+
+ROOT = Path(__file__).parent.parent.parent
+ORPHAN = """
+import asyncio, sys
+from diglot.core.model import ModelRef
+from diglot.store.local import LocalStore
+from tests.engines.conftest import KEPT, LIMITS, WINDOW, nothing
+from tests.engines.asking import CountingIds
+from diglot.engines.llamacpp.loader import LlamaLoader
+
+async def main():
+    model = LocalStore(KEPT).resolve(ModelRef.parse("smollm2:135m"))
+    engine = await LlamaLoader(ids=CountingIds(), limits=LIMITS).load(model, WINDOW, nothing)
+    print(engine.pid, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def children() -> set[int]:
+    """The processes that this one has started and that run."""
+    found = psutil.Process().children(recursive=True)
+    return {child.pid for child in found if child.status() != psutil.STATUS_ZOMBIE}
+
+
+@contextlib.asynccontextmanager
+async def nothing_left() -> AsyncIterator[None]:
+    """Check that no child is left behind."""
+    before = children()
+    yield
+    assert children() <= before
+
+
+async def first_text(stream: AsyncIterable[Event]) -> None:
+    """Read an answer up to its first text."""
+    async for event in stream:
+        if isinstance(event, TextDelta):
+            return
+
+
+async def test_a_child_that_is_killed_ends_its_answer_and_nothing_else(llama_engine: LlamaEngine) -> None:
+    stream = llama_engine.generate(asked("Count for ever.", most=None))
+    await first_text(stream)
+    os.kill(llama_engine.pid, signal.SIGKILL)
+    with pytest.raises(EngineCrashed) as caught:
+        await events_of(stream)
+    assert "-9" in caught.value.detail
+    assert not llama_engine.alive
+    with pytest.raises(EngineCrashed):
+        await events_of(llama_engine.generate(asked("Hello?")))
+
+
+async def test_a_model_is_loaded_anew_after_a_crash(llama: LlamaLoader, chat_model: Model) -> None:
+    first = await llama.load(chat_model, WINDOW, nothing)
+    os.kill(first.pid, signal.SIGKILL)
+    with pytest.raises(EngineCrashed):
+        await events_of(first.generate(asked("Hello?")))
+    await first.close()
+    second = await llama.load(chat_model, WINDOW, nothing)
+    assert (await result_of(second.generate(asked("Hello?", most=2)))).usage.output
+    await second.close()
+
+
+async def test_closing_ends_answers_under_way(llama_engine: LlamaEngine) -> None:
+    async with nothing_left():
+        pid = llama_engine.pid
+        stream = llama_engine.generate(asked("Count for ever.", most=None))
+        await first_text(stream)
+        await llama_engine.close()
+        with pytest.raises(Cancelled):
+            await events_of(stream)
+        assert not psutil.pid_exists(pid)
+        await llama_engine.close()
+
+
+def test_a_child_does_not_outlive_a_parent_that_is_killed(chat_model: Model) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", ORPHAN], stdout=subprocess.PIPE, cwd=ROOT)
+    assert parent.stdout is not None
+    child = psutil.Process(int(parent.stdout.readline()))
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    gone, alive = psutil.wait_procs([child], timeout=20)
+    assert gone == [child]
+    assert alive == []
+
+
+async def test_a_key_is_needed_and_shows_nowhere(chat_model: Model) -> None:
+    key = "a-key-that-nobody-knows"
+    launch = Launch(
+        model=str(chat_model.weights), key=key, window=256, pool=256, slots=1, threads=1, batch_threads=1, batch=128
+    )
+    child = await ChildProcess.start(launch, name="x", progress=nothing)
+    shown = psutil.Process(child.pid)
+    assert key not in " ".join([*shown.cmdline(), *shown.environ().values()])
+    for used, status in ((key, 200), ("another", 401)):
+        async with Wire(child.port, key=used).send("GET", "/slots") as reply:
+            assert reply.status == status
+            await read_all(reply, limit=10_000)
+    await child.stop()
+
+
+async def test_a_child_has_a_session_of_its_own(llama_engine: LlamaEngine) -> None:
+    assert os.getsid(llama_engine.pid) == llama_engine.pid != os.getsid(0)
+
+
+async def test_a_file_that_is_no_model_fails_to_load(llama: LlamaLoader, chat_model: Model, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + bytes(1000))
+    model = Model(**{name: getattr(chat_model, name) for name in chat_model.__struct_fields__} | {"weights": broken})
+    async with nothing_left():
+        with pytest.raises(LoadFailed) as caught:
+            await llama.load(model, LoadOptions(), nothing)
+    assert "broken.gguf" in caught.value.detail
+
+
+async def test_a_load_that_is_cancelled_leaves_nothing(llama: LlamaLoader, chat_model: Model) -> None:
+    async with nothing_left():
+        seen = asyncio.Event()
+        load = asyncio.create_task(llama.load(chat_model, WINDOW, lambda *_: seen.set()))
+        await seen.wait()
+        load.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await load
+
+
+async def test_a_load_tells_its_progress(llama: LlamaLoader, chat_model: Model) -> None:
+    told: list[tuple[int, int]] = []
+    engine = await llama.load(chat_model, WINDOW, lambda done, total: told.append((done, total)))
+    assert {total for _, total in told} == {chat_model.weights.stat().st_size}
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert llama.estimate(chat_model, WINDOW) > engine.memory * 0.5
+    await engine.close()
+
+
+async def test_answers_that_outgrow_the_shared_cache_wait_for_each_other(chat_model: Model) -> None:
+    loader = LlamaLoader(ids=CountingIds(), limits=Limits(slots=3, cache=256 * chat_model.anatomy.kv_bytes_per_token))
+    engine = await loader.load(chat_model, LoadOptions(window=256), nothing)
+    sampling = Sampling(max_tokens=-1, temperature=0.0, logit_bias={2: -100.0, 0: -100.0})
+    asking = [asked(f"{number} " + "word " * 150, sampling=sampling) for number in range(3)]
+    results = await asyncio.gather(*(result_of(engine.generate(request)) for request in asking))
+    assert [result.usage.total for result in results] == [256] * 3
+    assert {result.choices[0].reason for result in results} == {"length"}
+    await engine.close()
+
+
+async def test_an_image_is_refused_by_a_model_that_sees_nothing(llama_engine: LlamaEngine) -> None:
+    request = asked("Look")
+    seen = Message(role="user", content=(Image(b"\x89PNG", "image/png"),))
+    shown = type(request)(residence=request.residence, prompt=Conversation((seen,)))
+    with pytest.raises(ModelIncapable, match="vision"):
+        await anext(llama_engine.generate(shown))
+
+
+async def test_nothing_blocks_the_loop(llama_engine: LlamaEngine, no_blocking: BlockBuster) -> None:
+    events = await events_of(llama_engine.generate(asked("Say hello.", most=4)))
+    assert isinstance(events[-1], Finished)
+    assert await llama_engine.count(asked("Say hello.")) > 0
