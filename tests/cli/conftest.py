@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from diglot.cli.main import main
+from diglot.settings import Settings
 
 SCRIPT: Final = {
     "replies": [
@@ -78,6 +79,19 @@ def diglot(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
         return Outcome(code, out, err)
 
     return call
+
+
+@pytest.fixture
+def in_force(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """Collect the settings that `serve` would serve with."""
+    seen: list[Settings] = []
+
+    def served(settings: Settings) -> int:
+        seen.append(settings)
+        return 0
+
+    monkeypatch.setattr("diglot.app.serve", served)
+    return seen
 
 
 @pytest.fixture(scope="session")

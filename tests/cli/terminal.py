@@ -4,7 +4,6 @@ import fcntl
 import os
 import pty
 import select
-import signal
 import subprocess
 import sys
 import termios
@@ -53,10 +52,6 @@ class Terminal:
                 pytest.fail(f"{text!r} never came, but {self.seen!r}")
         before, _, self.seen = self.seen.partition(text)
         return before
-
-    def interrupt(self) -> None:
-        """Send SIGINT, as another process would."""
-        self._process.send_signal(signal.SIGINT)
 
     def ended(self) -> int:
         """Wait for the end of the process, and return its exit code."""

@@ -1,4 +1,4 @@
-"""What the doctor finds, and what `serve` says of a port that is taken."""
+"""What the doctor finds, who answers at a port, and what `serve` says of one that is taken."""
 
 import json
 import socket
@@ -9,9 +9,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from diglot.cli.port import Answers, bind_error, free_port, who_answers
-from diglot.cli.verbs.serve import banner
-from diglot.engines.scripted.models import ScriptedModels
-from diglot.engines.scripted.script import Script
 from diglot.settings import Settings
 from tests.cli.conftest import Diglot
 from tests.cli.stub import Answer, stub
@@ -138,17 +135,3 @@ def test_a_program_that_says_nothing_is_another_program(home: Path) -> None:
 def test_a_free_port_has_nobody(home: Path, port: int) -> None:
     assert bind_error("127.0.0.1", port) is None
     assert who_answers(Settings(home=home, port=port)) is Answers.NOBODY
-
-
-def test_the_banner_tells_each_client_what_to_do(home: Path) -> None:
-    models = ScriptedModels(Script()).list()
-    embeds_first = sorted(models, key=lambda model: model.capabilities.completion)
-    told = banner(Settings(home=home, host="0.0.0.0", port=8), [*embeds_first, *models, *models])
-    assert 'base_url="http://127.0.0.1:8/v1", api_key="any"' in told
-    assert "OLLAMA_HOST=http://127.0.0.1:8\n" in told
-    assert " and 1 more\n" in told
-    assert told.endswith("diglot run scripted:latest")
-
-
-def test_a_key_stands_in_no_banner(home: Path) -> None:
-    assert "s3cret" not in banner(Settings(home=home, key="s3cret"), [])

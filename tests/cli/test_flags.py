@@ -16,19 +16,6 @@ from tests.house.source import ROOT
 NAMES: Final = [field.name for field in msgspec.structs.fields(Settings)]
 
 
-@pytest.fixture
-def in_force(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
-    """Collect the settings that `serve` would serve with."""
-    seen: list[Settings] = []
-
-    def served(settings: Settings) -> int:
-        seen.append(settings)
-        return 0
-
-    monkeypatch.setattr("diglot.app.serve", served)
-    return seen
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_each_setting_is_a_flag_with_words(name: str) -> None:
     option = next(each for each in serve.command.params if each.name == name)

@@ -59,6 +59,14 @@ def test_ctrl_c_ends_a_single_question(served: str, home: object) -> None:
         assert "Traceback" not in terminal.seen
 
 
+def test_ctrl_c_stops_the_server_without_a_word(home: object) -> None:
+    with Terminal("serve", "--engine", "scripted", "--port", "0", "--log", "debug") as terminal:
+        terminal.expect("running on")
+        terminal.type(CTRL_C)
+        assert terminal.ended() == 0
+        assert "Traceback" not in terminal.seen
+
+
 def test_reasoning_is_dim_and_the_answer_is_not(chat: Terminal) -> None:
     chat.type("think\r")
     chat.expect("\x1b[2mLet me see.\x1b[0m")

