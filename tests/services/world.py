@@ -11,17 +11,22 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from diglot.core.errors import ContextExceeded, EngineCrashed, Fault, ModelNotFound
+from diglot.core.errors import ContextExceeded, EngineCrashed, Fault, ModelNotFound, UnknownResponse
 from diglot.core.events import Event, Finished, Progress, Started, TextDelta, Usage
 from diglot.core.model import Anatomy, Capabilities, Defaults, Model, ModelCard, ModelDetails, ModelRef
 from diglot.core.ports import LoadProgress
 from diglot.core.request import Conversation, Embedding, Generation, LoadOptions, Residence
-from diglot.core.result import Embedded
+from diglot.core.result import Embedded, Stored
 from diglot.services.catalog import Catalog
+from diglot.services.compact import Compact
 from diglot.services.desk import Desk
 from diglot.services.embed import Embed
+from diglot.services.envelopes import Envelopes
+from diglot.services.fold import Fold
 from diglot.services.generate import Generate
+from diglot.services.presence import Presence
 from diglot.services.residency import Policy, Residency
+from diglot.services.respond import Responses
 
 _TURNS: Final = 40
 NOW: Final = 1_700_000_000.0
@@ -156,6 +161,9 @@ class Loader:
     def estimate(self, model: Model, options: LoadOptions) -> int:
         return model.size + (options.window or 0)
 
+    def window(self, model: Model, options: LoadOptions) -> int:
+        return options.window or Engine.window
+
     def slots(self, model: Model) -> int:
         return Engine.slots
 
@@ -191,6 +199,37 @@ class Store:
 
     def card(self, ref: ModelRef, *, verbose: bool = False) -> ModelCard:
         return ModelCard(model=self.resolve(ref), info={"verbose": verbose}, tensors=())
+
+
+class Memory:
+    """Responses kept in memory."""
+
+    def __init__(self) -> None:
+        self.responses: dict[str, Stored] = {}
+
+    def put(self, response: Stored) -> None:
+        self.responses[response.id] = response
+
+    def get(self, response: str) -> Stored:
+        if response not in self.responses:
+            raise UnknownResponse(response)
+        return self.responses[response]
+
+    def forget(self, response: str) -> None:
+        del self.responses[self.get(response).id]
+
+
+class NoSeal:
+    """Knows no sealed text and makes none."""
+
+    def knows(self, text: str) -> bool:
+        return False
+
+    def close(self, text: str) -> str:
+        return text
+
+    def open(self, sealed: str) -> str:
+        return sealed
 
 
 def model(
@@ -238,14 +277,17 @@ class World:
         self.catalog = Catalog([self.store], embedding_model=embedding_model)
         policy = Policy(budget=budget, keep_alive=keep_alive, queue=queue, defaults=LoadOptions(batch=8))
         self.residency = Residency(self.loader, clock=self.clock, policy=policy)
-        self.generate = Generate(self.catalog, self.residency, clock=self.clock)
+        envelopes = Envelopes(NoSeal())
+        self.generate = Generate(self.catalog, self.residency, Fold(envelopes, Compact(envelopes)), clock=self.clock)
         self.embed = Embed(self.catalog, self.residency, clock=self.clock, limit=3)
+        self.responses = Memory()
         self.desk = Desk(
             catalog=self.catalog,
             residency=self.residency,
+            presence=Presence(self.catalog, self.residency, clock=self.clock),
             generate=self.generate,
+            responses=Responses(self.generate, self.responses, clock=self.clock),
             embed=self.embed,
-            clock=self.clock,
         )
 
     @property
