@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from diglot.store.files import locked
 from diglot.store.local import LocalStore
 from diglot.store.starter import fetch_starter
 from tests.store.gguf_bytes import gguf
@@ -27,8 +26,6 @@ def weights(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def starter_models() -> LocalStore:
     """The starter models, fetched once for this checkout, whichever test comes first."""
-    folder = ROOT / ".tools" / "models"
-    with locked(folder.with_name("models.lock")):
-        store = LocalStore(folder)
-        fetch_starter(store)
+    store = LocalStore(ROOT / ".tools" / "models")
+    fetch_starter(store)
     return store

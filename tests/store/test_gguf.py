@@ -187,6 +187,12 @@ def test_a_header_that_would_fill_the_memory_is_refused(file: Path, monkeypatch:
         tracemalloc.stop()
 
 
+def test_a_header_that_would_take_hours_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of empty texts costs eight bytes each, and a file may be large."""
+    monkeypatch.setattr(reader, "MAX_PASSED", 1000)
+    assert "more than 1000 texts" in refusal(file, gguf({"a": [""] * 600, "b": [""] * 600})).reason
+
+
 @given(st.binary(max_size=300).map(lambda tail: b"GGUF\x03\0\0\0" + tail) | st.binary(max_size=64))
 @example(b"GGUF" + struct.pack("<IQQ", 3, 1 << 16, 0) + bytes(64))
 def test_any_bytes_give_a_header_or_a_refusal(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:

