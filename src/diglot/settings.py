@@ -9,11 +9,12 @@ Invariant: settings do not change while the server runs.
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 import platformdirs
@@ -25,8 +26,11 @@ class SettingsError(Exception):
     """A setting has a wrong value; the message names it and says where it was found."""
 
 
-def _told(text: str) -> msgspec.Meta:
-    return msgspec.Meta(description=text)
+def _told(text: str, *, least: float | None = None, most: float | None = None) -> msgspec.Meta:
+    return msgspec.Meta(description=text, ge=least, le=most)
+
+
+_FOR_EVER = 10 * 365 * 86400.0  # A limit for times, so that none of them is infinite or no number.
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,25 +41,34 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     host: Annotated[
         str, _told("The address to listen on. Anything but loopback is for those with a proxy in front.")
     ] = "127.0.0.1"
-    port: Annotated[int, _told("The port to listen on, one above Ollama's; 0 takes a free one.")] = 11435
+    port: Annotated[
+        int, _told("The port to listen on, one above Ollama's; 0 takes a free one.", least=0, most=65535)
+    ] = 11435
     origins: Annotated[
         tuple[str, ...], _told("Further web origins that may call, such as `https://chat.example`; `*` for all.")
     ] = ()
     hosts: Annotated[tuple[str, ...], _told("Further names that the Host header may carry.")] = ()
     key: Annotated[str, _told("A key that every request must bring as a bearer token. None by default.")] = ""
-    slots: Annotated[int, _told("Answers that one model makes at the same time.")] = 4
-    queue: Annotated[int, _told("Requests that wait for a slot of one model; further ones are refused with 503.")] = 32
-    keep_alive: Annotated[float, _told("How long a model stays loaded after its last answer; negative for ever.")] = (
-        300.0
-    )
+    slots: Annotated[int, _told("Answers that one model makes at the same time.", least=1, most=1024)] = 4
+    queue: Annotated[
+        int,
+        _told("Requests that wait for a slot of one model; further ones are refused with 503.", least=0, most=100_000),
+    ] = 32
+    keep_alive: Annotated[
+        float, _told("How long a model stays loaded after its last answer; negative for ever.", most=_FOR_EVER)
+    ] = 300.0
     memory: Annotated[
-        int, _told("Memory that loaded models may take together; 0 for three quarters of what there is.")
+        int, _told("Memory that loaded models may take together; 0 for three quarters of what there is.", least=0)
     ] = 0
-    cache: Annotated[int, _told("Memory that the KV cache of one model may take; 0 for a quarter of `memory`.")] = 0
+    cache: Annotated[
+        int, _told("Memory that the KV cache of one model may take; 0 for a quarter of `memory`.", least=0)
+    ] = 0
     window: Annotated[
-        int, _told("Context window of a model in tokens; 0 for the trained one, as far as memory goes.")
+        int, _told("Context window of a model in tokens; 0 for the trained one, as far as memory goes.", least=0)
     ] = 0
-    threads: Annotated[int, _told("Threads that one model computes with; 0 for one less than there are cores.")] = 0
+    threads: Annotated[
+        int, _told("Threads that one model computes with; 0 for one less than there are cores.", least=0, most=1024)
+    ] = 0
     gpu_layers: Annotated[int, _told("Layers put on a GPU where the engine has one; negative for all that fit.")] = -1
     engine: Annotated[Literal["llamacpp", "scripted"], _told("What runs the models.")] = "llamacpp"
     script: Annotated[Path | None, _told("The script of the scripted engine.")] = None
@@ -67,11 +80,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = ()
     remote_key: Annotated[str, _told("The key to send to them.")] = ""
     embedding_model: Annotated[str, _told("The model for embeddings when a request names none.")] = ""
-    max_inputs: Annotated[int, _told("Texts that one embedding request may hold.")] = 2048
-    max_body: Annotated[int, _told("Bytes that a request body may have.")] = 64 * 1024 * 1024
-    body_timeout: Annotated[float, _told("How long a body may take to arrive.")] = 60.0
+    max_inputs: Annotated[int, _told("Texts that one embedding request may hold.", least=1)] = 2048
+    max_body: Annotated[int, _told("Bytes that a request body may have.", least=1)] = 64 * 1024 * 1024
+    body_timeout: Annotated[float, _told("How long a body may take to arrive.", least=0.1, most=_FOR_EVER)] = 60.0
     heartbeat: Annotated[
-        float, _told("Silence after which a stream sends a sign of life, where its protocol has one.")
+        float,
+        _told(
+            "Silence after which a stream sends a sign of life, where its protocol has one.", least=0.1, most=_FOR_EVER
+        ),
     ] = 10.0
     on_overflow: Annotated[
         Literal["error", "compact"], _told("What happens to a conversation that does not fit: an error, or compaction.")
@@ -79,11 +95,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     sealed: Annotated[
         bool, _told("Whether compaction items are encrypted; plain ones can move to Ollama and back.")
     ] = False
-    response_age: Annotated[float, _told("How long a stored response is remembered after it was last used.")] = (
-        30 * 86400.0
-    )
-    response_size: Annotated[int, _told("Bytes that all stored responses may take together.")] = 1024**3
-    drain: Annotated[float, _told("How long answers in flight may go on after a request to stop.")] = 10.0
+    response_age: Annotated[
+        float, _told("How long a stored response is remembered after it was last used.", least=0, most=_FOR_EVER)
+    ] = 30 * 86400.0
+    response_size: Annotated[int, _told("Bytes that all stored responses may take together.", least=0)] = 1024**3
+    drain: Annotated[
+        float, _told("How long answers in flight may go on after a request to stop.", least=0, most=_FOR_EVER)
+    ] = 10.0
     log: Annotated[
         Literal["debug", "info", "warning", "error"], _told("The least severe log lines that are written.")
     ] = "info"
@@ -112,17 +130,20 @@ def load_settings(flags: Mapping[str, Any] | None = None, environ: Mapping[str, 
     environ = environment() if environ is None else environ
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     home = Path(given.get("home") or environ.get(f"{PREFIX}HOME") or platformdirs.user_data_path("diglot"))
+    home = home.expanduser().absolute()
+    from_file = _from_file(home / "config.toml")
+    if "home" in from_file:
+        raise SettingsError("home in config.toml cannot be: the file is looked for in that folder")
     layers = (
-        ("config.toml", _from_file(home / "config.toml")),
+        ("config.toml", from_file),
         ("the environment", _from_environment(environ)),
         ("the command line", given),
     )
-    merged: dict[str, Any] = {"home": home}
+    merged: dict[str, Any] = {}
     for where, layer in layers:
         for name, value in layer.items():
             merged[name] = _convert(name, value, where)
-    merged["home"] = home.expanduser().absolute()
-    return Settings(**merged)
+    return Settings(**(merged | {"home": home}))
 
 
 def _from_file(path: Path) -> Mapping[str, Any]:
@@ -140,9 +161,12 @@ def _from_environment(environ: Mapping[str, str]) -> Mapping[str, Any]:
         text = environ.get(PREFIX + field.name.upper())
         if text is None or text == "":
             continue
-        many = field.name in {"origins", "hosts", "remotes"}
-        found[field.name] = [part.strip() for part in text.split(",") if part.strip()] if many else text
+        found[field.name] = [part.strip() for part in text.split(",") if part.strip()] if _is_list(field.type) else text
     return found
+
+
+def _is_list(kind: Any) -> bool:
+    return get_origin(get_args(kind)[0]) is tuple
 
 
 def _convert(name: str, value: object, where: str) -> Any:
@@ -150,11 +174,14 @@ def _convert(name: str, value: object, where: str) -> Any:
     if name not in kinds:
         raise SettingsError(f"{name} in {where} is no setting")
     if isinstance(value, Path):
-        return value
+        value = str(value)
     try:
-        return msgspec.convert(value, kinds[name], strict=False, dec_hook=_path)
+        made = msgspec.convert(value, kinds[name], strict=False, dec_hook=_path)
     except msgspec.ValidationError as error:
         raise SettingsError(f"{name} in {where}: {error}") from error
+    if isinstance(made, float) and math.isnan(made):
+        raise SettingsError(f"{name} in {where}: Expected a number")
+    return made
 
 
 def _path(kind: type, value: object) -> Path:
