@@ -169,12 +169,16 @@ async def test_what_the_maker_set_stands_in_where_the_request_says_nothing() -> 
     assert [item.text for item in seen.prompt.items] == ["Be kind.", "Hi", "Hello", "Well?"]
 
 
-async def test_a_clients_own_system_text_replaces_the_makers() -> None:
-    world = World(model(defaults=Defaults(system="Be kind.")))
-    for role in ("system", "developer"):
-        items = (said(role, "Be terse."), said("user", "Well?"))
-        seen = await seen_by_engine(world, replace(generation(), prompt=Conversation(items)))
-        assert seen.prompt.items == items
+async def test_a_clients_own_system_text_replaces_the_makers_and_stands_before_his_examples() -> None:
+    examples = (Example("user", "Hi"), Example("assistant", "Hello"))
+    for messages in ((), examples):
+        world = World(model(defaults=Defaults(system="Be kind.", messages=messages)))
+        for role in ("system", "developer"):
+            own, question = said(role, "Be terse."), said("user", "Well?")
+            seen = await seen_by_engine(world, replace(generation(), prompt=Conversation((own, question))))
+            between = [item.text for item in seen.prompt.items[1:-1]]
+            assert between == [each.content for each in messages]
+            assert (seen.prompt.items[0], seen.prompt.items[-1]) == (own, question)
 
 
 async def test_what_the_model_cannot_do_is_refused_before_it_is_loaded() -> None:

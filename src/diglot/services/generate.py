@@ -123,12 +123,14 @@ def prepared(request: Generation, model: Model) -> Generation:
 
 def _with_defaults(items: tuple[Item, ...], model: Model) -> tuple[Item, ...]:
     """Put the maker's system text and examples before a conversation; a client's own system text replaces his."""
-    examples = tuple(said(_role(each.role), each.content) for each in model.defaults.messages)
-    items = (*examples, *items)
-    system = model.defaults.system
-    if system and not (items and isinstance(items[0], Message) and items[0].role in ("system", "developer")):
-        return (said("system", system), *items)
-    return items
+    own = next((place for place, item in enumerate(items) if not _is_system(item)), len(items))
+    system = items[:own] or ((said("system", model.defaults.system),) if model.defaults.system else ())
+    examples = (said(_role(each.role), each.content) for each in model.defaults.messages)
+    return (*system, *examples, *items[own:])
+
+
+def _is_system(item: Item) -> bool:
+    return isinstance(item, Message) and item.role in ("system", "developer")
 
 
 def _role(role: str) -> Role:

@@ -98,7 +98,13 @@ def test_loaded_models_are_listed_with_the_one_that_stays_longest_first() -> Non
         "expires_at": "2026-11-30T00:53:20.250000Z",
         "size_vram": 100,
         "context_length": 4096,
+        "loaded": 1.0,
     }
+
+
+def test_a_model_on_its_way_is_listed_with_the_share_that_is_loaded() -> None:
+    (entry,) = answer("/api/ps", (replace(running(MODEL, NOW), loaded=0.25),))["models"]
+    assert entry["loaded"] == 0.25
 
 
 def test_a_model_that_stays_for_ever_expires_after_more_than_20_years_which_the_cli_calls_forever() -> None:

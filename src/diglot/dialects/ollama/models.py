@@ -54,7 +54,10 @@ class TagsReply(msgspec.Struct, frozen=True):
 
 
 class ProcessReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that is loaded; `size` is the memory in bytes, `size_vram` the part of it on an accelerator."""
+    """A model that is loaded, or loading; `size` is the memory in bytes, `size_vram` the part of it on an accelerator.
+
+    `loaded` is ours: the share of a load that is done, from 0 to 1. Ollama's clients pass over it.
+    """
 
     name: str
     model: str
@@ -64,6 +67,7 @@ class ProcessReply(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: str
     size_vram: int
     context_length: int
+    loaded: float
 
 
 class ProcessesReply(msgspec.Struct, frozen=True):
@@ -111,6 +115,7 @@ def processes(_view: None, _stamp: Stamp, running: tuple[Running, ...]) -> Rende
             expires_at=expiry(each.expires_at),
             size_vram=each.accelerator_memory,
             context_length=each.window,
+            loaded=each.loaded,
         )
         for each in sorted(running, key=lambda each: -each.expires_at)
     ]
