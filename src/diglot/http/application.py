@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.routing import Route
+from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from diglot.core.errors import AnyFault, UnknownPath, WrongMethod
@@ -34,7 +33,7 @@ class Access:
 
 
 def build_application(
-    dialects: Sequence[Dialect], world: World, *, access: Access, lifespan: Lifespan[Starlette] | None = None
+    dialects: Sequence[Dialect], world: World, *, access: Access, lifespan: Lifespan[Any] | None = None
 ) -> ASGIApp:
     """Return the ASGI application that serves these dialects."""
     fallback = Fallback(dialects)
@@ -49,11 +48,9 @@ def build_application(
     routes = [
         Route(path, Methods(apps, fallback)) for path, apps in sorted(by_path.items(), key=lambda row: "{" in row[0])
     ]
-    guard = Middleware(Guard, hosts=access.hosts, origins=access.origins, key=access.key, refusal=fallback.render)
-    application = Starlette(routes=routes, middleware=[guard], lifespan=lifespan)
-    application.router.redirect_slashes = False
-    application.router.default = fallback
-    return application
+    # A bare router: everything that raises is caught in `serve`, so no error middleware wraps every piece that is sent.
+    router = Router(routes, redirect_slashes=False, default=fallback, lifespan=lifespan)
+    return Guard(router, hosts=access.hosts, origins=access.origins, key=access.key, refusal=fallback.render)
 
 
 class Methods:

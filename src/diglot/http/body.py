@@ -20,6 +20,8 @@ from diglot.dialects.operation import Wire
 
 T = TypeVar("T")
 
+_MOST_DIGITS = 18  # Longer numbers are larger than any limit, and not worth reading.
+
 
 async def read_wire(scope: Scope, receive: Receive, *, limit: int, patience: float) -> Wire:
     """Read the whole request. `BodyTooLarge` and `MalformedBody` (too slow) say why not."""
@@ -28,7 +30,7 @@ async def read_wire(scope: Scope, receive: Receive, *, limit: int, patience: flo
     if coding != "identity":
         raise InvalidField("Content-Encoding", f"{coding} is not understood, send the body as it is")
     declared = headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit:
+    if declared.isdecimal() and (len(declared) > _MOST_DIGITS or int(declared) > limit):
         raise BodyTooLarge(limit)
     try:
         async with asyncio.timeout(patience):

@@ -13,8 +13,8 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import logging
+import re
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,6 +25,9 @@ from diglot.http.reply import send_whole
 log = logging.getLogger(__name__)
 
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104  a name to compare with, not to bind
+_LOCAL_DOMAINS = (".localhost", ".local", ".internal")  # Public DNS has none of these: RFC 6761, RFC 6762, ICANN.
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]*)(:\d*)?")
+_PUBLIC_PATHS = frozenset({"/", "/health"})
 _APP_SCHEMES = frozenset(
     {
         "app",
@@ -39,7 +42,7 @@ _APP_SCHEMES = frozenset(
 )
 _METHODS = b"GET, POST, DELETE, HEAD, OPTIONS"
 _HEADERS = (
-    b"Authorization, Content-Type, User-Agent, Accept, X-Requested-With, OpenAI-Beta, OpenAI-Organization, "
+    b"Authorization, X-Api-Key, Content-Type, User-Agent, Accept, X-Requested-With, OpenAI-Beta, OpenAI-Organization, "
     b"OpenAI-Project, x-stainless-arch, x-stainless-async, x-stainless-custom-poll-interval, x-stainless-helper-method, "
     b"x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-poll-helper, x-stainless-retry-count, "
     b"x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout"
@@ -58,7 +61,7 @@ class Guard:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
-        self._key = key.encode()
+        self._key = key.encode()  # As clients send it: RFC 9110 leaves it to us how to read bytes beyond ASCII.
         self._refusal = refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,71 +69,80 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        origin = headers.get(b"origin", "")
-        host = headers.get(b"host", "")
-        if not self._known_host(host):
-            fault = Forbidden(f"the Host {host!r} is not served here; the setting `hosts` allows further names")
-            await self._refuse(scope, send, fault)
-        elif origin and not self._known_origin(origin, host):
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not self._knows_host(host):
+            fault: AnyFault = Forbidden(
+                f"the Host {host!r} is not served here; the setting `hosts` allows further names"
+            )
+        elif origin and not self._knows_origin(origin, host):
             fault = Forbidden(f"the Origin {origin!r} may not call; the setting `origins` allows further ones")
-            await self._refuse(scope, send, fault)
-        elif scope.get("method") == "OPTIONS" and origin:
-            await _preflight(origin, send)
-        elif self._key and scope["path"] not in ("/", "/health") and not self._has_key(headers):
-            await self._refuse(scope, send, KeyMissing())
+        elif scope.get("method") == "OPTIONS":
+            await _preflight(headers, send)
+            return
+        elif self._key and scope["path"] not in _PUBLIC_PATHS and not self._has_key(headers):
+            fault = KeyMissing()
         else:
             await self._app(scope, receive, _with_origin(send, origin) if origin else send)
+            return
+        await self._refuse(scope, send, fault)
 
-    def _known_host(self, host: str) -> bool:
+    def _knows_host(self, host: str) -> bool:
         name = _host_name(host)
-        if not name or name in self._hosts or name in _LOCAL_NAMES or name.endswith(".localhost"):
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
+        if name is None:
             return False
-        return True  # A page cannot make a browser send a bare address that is not the one it connects to.
-
-    def _known_origin(self, origin: str, host: str) -> bool:
-        if "*" in self._origins or origin.lower().rstrip("/") in self._origins:
+        if not name or name in self._hosts or name in _LOCAL_NAMES or name.endswith(_LOCAL_DOMAINS):
             return True
-        parts = urlsplit(origin.lower())
-        if parts.scheme in _APP_SCHEMES:
-            return True
-        if parts.scheme not in ("http", "https"):
-            return False
-        return (parts.hostname or "") in _LOCAL_NAMES or parts.netloc == host.lower()
+        return _is_address(name)  # A page cannot make a browser send an address but the one it connects to.
 
-    def _has_key(self, headers: dict[bytes, str]) -> bool:
-        scheme, _, token = headers.get(b"authorization", "").partition(" ")
-        given = token.strip() if scheme.lower() == "bearer" else headers.get(b"x-api-key", "")
-        return hmac.compare_digest(given.encode(), self._key)
+    def _knows_origin(self, origin: str, host: str) -> bool:
+        origin = origin.lower().rstrip("/")
+        if "*" in self._origins or origin in self._origins:
+            return True
+        scheme, _, place = origin.partition("://")
+        if scheme in _APP_SCHEMES:
+            return True
+        return scheme in ("http", "https") and (place == host.lower() or _host_name(place) in _LOCAL_NAMES)
+
+    def _has_key(self, headers: dict[bytes, bytes]) -> bool:
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+        given = token.strip() if scheme.lower() == b"bearer" else headers.get(b"x-api-key", b"")
+        return hmac.compare_digest(given, self._key)
 
     async def _refuse(self, scope: Scope, send: Send, fault: AnyFault) -> None:
-        log.warning("refused %s %s: %s", scope.get("method", "WEBSOCKET"), scope["path"], fault.message)
+        log.warning("refused %s %r: %s", scope.get("method", "WEBSOCKET"), scope["path"], fault.message)
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
             await send_whole(self._refusal(scope["path"], fault), send)
 
 
-def _host_name(host: str) -> str:
-    """Return the name in a Host header, without port and brackets, in lower case."""
+def _host_name(host: str) -> str | None:
+    """Return the name in a Host header, without port and brackets, in lower case; None where it is malformed."""
+    found = _HOST.fullmatch(host.lower())
+    return found[1].strip("[]").rstrip(".") if found else None
+
+
+def _is_address(name: str) -> bool:
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        ipaddress.ip_address(name)
     except ValueError:
-        return host.lower()
+        return False
+    return True
 
 
-async def _preflight(origin: str, send: Send) -> None:
+async def _preflight(asked: dict[bytes, bytes], send: Send) -> None:
     headers = [
-        (b"access-control-allow-origin", origin.encode("latin-1")),
         (b"access-control-allow-methods", _METHODS),
         (b"access-control-allow-headers", _HEADERS),
         (b"access-control-max-age", b"600"),
         (b"vary", b"Origin"),
     ]
+    if b"origin" in asked:
+        headers.append((b"access-control-allow-origin", asked[b"origin"]))
+    if b"access-control-request-private-network" in asked:  # Chromium asks before a public page reaches loopback.
+        headers.append((b"access-control-allow-private-network", b"true"))
     await send({"type": "http.response.start", "status": 204, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 

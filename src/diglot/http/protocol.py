@@ -1,0 +1,113 @@
+"""The connection: uvicorn's HTTP protocol on httptools, with bounds where it has none.
+
+uvicorn reads a request's head, its trailers and what is left of a body that was answered early without limit
+of size or time, keeps any number of silent connections, and forgets to tell a running request that its
+pipelined connection is gone. It does everything else; `app` names this class as uvicorn's `http`. (The h11
+implementation bounds heads too, at nearly twice the processor time for each piece of a stream.)
+
+Invariant: a connection that is not being answered costs a bounded amount of memory for a bounded time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. Sizes are in bytes, times in seconds."""
+
+    head_limit: ClassVar[int] = 64 * 1024
+    patience: ClassVar[float] = 30.0
+    most_connections: ClassVar[int] = 1000
+    most_pipelined: ClassVar[int] = 16
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._overhead = 0  # Bytes in a row that belong to no body.
+        self._timer: asyncio.TimerHandle | None = None
+        self._answering: RequestResponseCycle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As uvicorn has it.
+        """Begin to wait for a head, or send away whoever is one too many."""
+        super().connection_made(transport)
+        self._expect()
+        if len(self.connections) > self.most_connections:
+            self._refuse(b"503 Service Unavailable", b"too many connections")
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless it has been enough."""
+        if self.transport.is_closing():
+            return
+        self._overhead += len(data)
+        if self._timer is None and self._is_silent:
+            self._expect()  # The next request on a connection that was kept.
+        super().data_received(data)
+        if self._overhead > self.head_limit and not self.transport.is_closing():
+            self._refuse(b"431 Request Header Fields Too Large", b"the request head is too large")
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer, or take the request into the pipeline."""
+        self._arrived()
+        if len(self.pipeline) >= self.most_pipelined:
+            self.transport.close()
+        if not self.transport.is_closing():
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of a body."""
+        self._overhead = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Take the end of a request."""
+        self._arrived()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Take the end of an answer. What is left of the request is read and dropped, but not for ever."""
+        super().on_response_complete()
+        if self.cycle.more_body:
+            self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the request that is being answered, which need not be the newest one."""
+        self._forget_timer()
+        answering = self._answering
+        if answering is not None and not answering.response_complete:
+            answering.disconnected = True
+            answering.message_event.set()
+        super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _arrived(self) -> None:
+        self._overhead = 0
+        self._forget_timer()
+
+    def _expect(self) -> None:
+        """Give the client its time to get on."""
+        self._forget_timer()
+        self._timer = self.loop.call_later(self.patience, self._refuse, b"408 Request Timeout", b"too slow")
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    @property
+    def _is_silent(self) -> bool:
+        """Whether nothing is being said."""
+        return self._answering is None or self._answering.response_complete
+
+    def _refuse(self, status: bytes, reason: bytes) -> None:
+        """Close the connection, with a word where none has been said to the request."""
+        self._forget_timer()
+        if self._is_silent and not (self._answering and self._answering.more_body):
+            head = b"HTTP/1.1 %b\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
+            self.transport.write(head % status + b"content-length: %d\r\n\r\n" % len(reason) + reason)
+        self.transport.close()
