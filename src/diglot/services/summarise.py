@@ -55,8 +55,8 @@ class Summarise:
         self._engine = engine
         self._request = request
         self._items = request.prompt.items
-        self._plan = plan
         self._budget = budget
+        self._offered = offered(self._items, plan.optional, budget.offers)
         self._usage = Usage()
         self.told = Told("", (), self._usage)
 
@@ -66,7 +66,7 @@ class Summarise:
         retain: list[int] = []
         while start < len(self._items):
             chunk, end = await self._chunk(start, prose)
-            ids = tuple(index for index in offered(self._items, self._plan.optional) if start <= index < end)
+            ids = tuple(index for index in self._offered if start <= index < end)
             asking = _Asking(self._engine, self._request, budget=self._budget, items=self._items, ids=ids)
             async with aclosing(asking(chunk)) as progress:
                 async for step in progress:
@@ -117,15 +117,14 @@ class Summarise:
         return back if back > start + 1 or not isinstance(self._items[end], ToolResult) else end
 
     async def _fits(self, items: tuple[Item, ...]) -> bool:
-        question = instruction(self._items, self._plan.optional[-1:], characters=self._budget.prose)
+        question = instruction(self._items, self._offered, characters=self._budget.prose)
         request = replace(self._request, prompt=Conversation((*items, question)))
-        room = self._engine.window - self._budget.answer - _OFFERS
+        room = self._engine.window - self._budget.answer
         return await self._engine.count(request) <= room
 
 
 _SYSTEM = ("system", "developer")
 _SHORTEST = 200
-_OFFERS = 512  # Tokens for the list of items that may stay.
 
 
 class _Asking:

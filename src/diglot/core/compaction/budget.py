@@ -20,19 +20,22 @@ _GAIN = 0.6
 _PROSE_LEAST = 64
 _PROSE_CHARACTERS = (400, 4000)
 _ANSWER_OVERHEAD = 256
+_MOST_OFFERS = 24
+_TOKENS_PER_OFFER = 1000  # An offer takes about 20 tokens that are not in the cache.
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens, but for `prose`, which is in characters.
+    """Tokens, but for `prose`, which is in characters, and `offers`, which counts items.
 
     `whole` is for summary and retained items together, `retained` the most of it that retained items may take,
-    `prose` how long the model's own text may become, `answer` what the model may generate to write it.
+    `prose` how long the model's own text may become, `answer` what the model may generate to write it, `offers` how many items it may choose from.
     """
 
     whole: int
     retained: int
     prose: int
     answer: int
+    offers: int
 
 
 def budget_of(*, window: int, fixed: int, before: int, threshold: int | None = None) -> Budget:
@@ -45,7 +48,13 @@ def budget_of(*, window: int, fixed: int, before: int, threshold: int | None = N
     whole = max(0, min(room, int((before - fixed) * _GAIN)))
     shortest, longest = _PROSE_CHARACTERS
     prose = max(_PROSE_LEAST, min(longest, max(shortest, full // 8), whole))
-    return Budget(whole=whole, retained=min(whole, int(full * _RETAINED)), prose=prose, answer=prose + _ANSWER_OVERHEAD)
+    return Budget(
+        whole=whole,
+        retained=min(whole, int(full * _RETAINED)),
+        prose=prose,
+        answer=prose + _ANSWER_OVERHEAD,
+        offers=min(_MOST_OFFERS, before // _TOKENS_PER_OFFER),
+    )
 
 
 def shorter(budget: Budget, attempt: int) -> int:
