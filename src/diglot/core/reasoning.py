@@ -12,6 +12,7 @@ from __future__ import annotations
 import msgspec
 
 _PAIRS = (("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"))
+_BLANKS = 64  # White space before a marker; more of it is an answer of its own, and goes on.
 
 
 class Split(msgspec.Struct, frozen=True):
@@ -53,12 +54,13 @@ class ReasoningSplitter:
     def _opened(self) -> bool:
         """Decide on the start: opened, answer, or not yet known."""
         head = self._held.lstrip()
+        near = len(self._held) - len(head) <= _BLANKS
         for opening, closing in _PAIRS:
-            if head.startswith(opening):
+            if near and head.startswith(opening):
                 self._state, self._close = "inside", closing
                 self._held = head[len(opening) :]
                 return True
-        if not any(opening.startswith(head) for opening, _ in _PAIRS):
+        if not near or not any(opening.startswith(head) for opening, _ in _PAIRS):
             self._state = "answer"
         return False
 
@@ -83,10 +85,10 @@ class ReasoningSplitter:
 
     def _trimmed(self, thought: str) -> Split:
         """Drop the white space between the closing marker and the answer."""
-        rest = self._held.lstrip()
+        rest, self._held = self._held.lstrip(), ""
         if not rest:
             return Split(reasoning=thought)
-        self._held, self._state = "", "answer"
+        self._state = "answer"
         return Split(reasoning=thought, text=rest)
 
 
