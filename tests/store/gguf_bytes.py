@@ -54,6 +54,7 @@ BERT: Mapping[str, Any] = {
     "general.file_type": 1,
     "bert.context_length": 512,
     "bert.embedding_length": 64,
+    "bert.block_count": 2,
     "bert.attention.head_count": 4,
     "bert.attention.causal": False,
     "bert.pooling_type": 1,

@@ -230,12 +230,15 @@ def test_listing_again_opens_no_weights(store: LocalStore, weights: Path, monkey
     assert LocalStore(store.root).list() == (added,)
 
 
-@pytest.mark.parametrize("kept", [b"", b"{}", b'{"version":0,"facts":{}}', b"\xff"])
-def test_kept_facts_that_are_damaged_or_old_are_made_anew(store: LocalStore, weights: Path, kept: bytes) -> None:
+@pytest.mark.parametrize(("old", "new"), [(b"{", b""), (b'"version":', b'"version":1000'), (b"anatomy", b"\xff")])
+def test_kept_facts_that_are_damaged_or_of_another_version_are_made_anew(
+    store: LocalStore, weights: Path, old: bytes, new: bytes
+) -> None:
     added = store.add_file(weights, SHARED)
     (path,) = (store.root / "facts").iterdir()
     good = path.read_bytes()
-    path.write_bytes(kept)
+    path.write_bytes(good.replace(old, new, 1))
+    assert path.read_bytes() != good
     assert LocalStore(store.root).list() == (added,)
     assert path.read_bytes() == good
 
