@@ -1,5 +1,6 @@
 """Conversations of every kind come out in the form that the strictest chat templates take."""
 
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -232,3 +233,20 @@ def test_what_is_appended_leaves_earlier_turns_as_they_were(before: list[Item], 
         assert grown.role == old[-1].role
         assert text_of(grown.content).startswith(text_of(old[-1].content))
         assert grown.reasoning.startswith(old[-1].reasoning)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [said("user", "word " * 10)] * 20_000,
+        [said("assistant", "word " * 10), result("z")] * 10_000,
+        [call("")] * 20_000 + [result("")] * 20_000,
+        [call(""), said("user", "x")] * 10_000 + [result("")] * 10_000,
+        [result("")] * 10_000 + [call("")] * 10_000,
+    ],
+    ids=range(5),
+)
+def test_the_work_is_linear(items: list[Item]) -> None:
+    begun = time.process_time()
+    turns_of(items)
+    assert time.process_time() - begun < 5  # It is far below one second.

@@ -9,7 +9,7 @@ id; only a call that nobody answers takes a result that came before it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 
 from diglot.core.items import Item, Message, ToolCall, ToolResult
 
@@ -20,13 +20,16 @@ class Pairing:
     def __init__(self, items: tuple[Item, ...]) -> None:
         self._results: dict[int, list[ToolResult]] = defaultdict(list)
         self._orphans: dict[str, dict[int, ToolResult]] = defaultdict(dict)
-        self._unanswered: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self._unanswered: dict[str, list[tuple[int, deque[int]]]] = defaultdict(list)  # One entry for each turn.
         self._newest: dict[str, int] = {}
         turn = 0
         for index, item in enumerate(items):
             match item:
                 case ToolCall(call_id=call_id):
-                    self._unanswered[call_id].append((turn, index))
+                    waiting = self._unanswered[call_id]
+                    if not waiting or waiting[-1][0] != turn:
+                        waiting.append((turn, deque()))
+                    waiting[-1][1].append(index)
                     self._newest[call_id] = index
                 case ToolResult():
                     self._pair(index, item)
@@ -48,10 +51,10 @@ class Pairing:
     def _pair(self, index: int, result: ToolResult) -> None:
         waiting = self._unanswered[result.call_id]
         if waiting:
-            newest = waiting[-1][0]
-            pair = next(pair for pair in waiting if pair[0] == newest)
-            waiting.remove(pair)
-            self._results[pair[1]].append(result)
+            calls = waiting[-1][1]
+            self._results[calls.popleft()].append(result)
+            if not calls:
+                waiting.pop()
         elif result.call_id in self._newest:
             self._results[self._newest[result.call_id]].append(result)
         else:
@@ -60,5 +63,6 @@ class Pairing:
     def _take_early(self) -> None:
         for call_id, waiting in self._unanswered.items():
             orphans = self._orphans.get(call_id, {})
-            for (_, call), index in zip(waiting, tuple(orphans), strict=False):
+            calls = (call for _, calls in waiting for call in calls)
+            for call, index in zip(calls, tuple(orphans), strict=False):
                 self._results[call].append(orphans.pop(index))

@@ -76,6 +76,7 @@ class _Layout:
         self.pairing = Pairing(items)
         self.system: list[Part] = []
         self.turns: list[Turn] = []
+        self.asked: list[Part] | None = None
         self.open = _Assistant()
 
     def place(self, index: int, item: Item) -> None:
@@ -91,14 +92,19 @@ class _Layout:
                 self.open.reasoning.extend(filter(None, [item.text]))
             case ToolCall():
                 self.open.calls.append((item, self.pairing.results(index)))
+            case ToolResult() if self.pairing.is_orphan(index, item):
+                self.orphan(item)
             case ToolResult():
-                self.close()
-                if self.pairing.is_orphan(index, item):
-                    self.orphan(item)
+                self.close_calls()
             case Compaction() | Opaque():
                 pass
             case _:
                 assert_never(item)
+
+    def close_calls(self) -> None:
+        """End the open turn if it has calls; without, what comes next from the model still belongs to it."""
+        if self.open.calls:
+            self.close()
 
     def close(self, *, last: bool = False) -> None:
         """End the open assistant turn and put the results of its calls behind it.
@@ -121,36 +127,32 @@ class _Layout:
             told = joined((_PICTURE if isinstance(part, Image) else part for part in parts), "\n\n")
             self.turns.append(Turn(role="tool", content=told, call_id=call.call_id, name=flat_name(call)))
         if pictures:
-            self.turns.append(Turn(role="user", content=tuple(pictures)))
+            self.asked = pictures
 
     def assistant(self, turn: Turn) -> None:
+        self.end_question()
         if not self.turns:
             self.turns.append(Turn(role="user"))
-        last = self.turns[-1]
-        if last.role != "assistant":
-            self.turns.append(turn)
-            return
-        # It has no calls, for their results would stand between.
-        self.turns[-1] = Turn(
-            role="assistant",
-            content=joined([*last.content, *turn.content], "\n\n"),
-            reasoning="\n\n".join(filter(None, (last.reasoning, turn.reasoning))),
-            calls=turn.calls,
-        )
+        self.turns.append(turn)
 
     def orphan(self, result: ToolResult) -> None:
         """Place a result whose call is gone behind a call made for it: as a user's words it would be trusted."""
         call = ToolCall(call_id=result.call_id, name=result.name or _NAMELESS, arguments="{}")
+        self.close_calls()
         self.open.calls.append((call, (result,)))
         self.close()
 
-    def user(self, content: tuple[Part, ...]) -> None:
+    def user(self, content: Iterable[Part]) -> None:
         self.close()
-        last = self.turns[-1] if self.turns else None
-        if last is not None and last.role == "user":
-            self.turns[-1] = Turn(role="user", content=joined([*last.content, *content], "\n\n"))
-        else:
-            self.turns.append(Turn(role="user", content=joined(content, "\n\n")))
+        if self.asked is None:
+            self.asked = []
+        self.asked.extend(content)
+
+    def end_question(self) -> None:
+        """End the user's turn, if one is open."""
+        if self.asked is not None:
+            self.turns.append(Turn(role="user", content=joined(self.asked, "\n\n")))
+            self.asked = None
 
 
 def turns_of(items: Iterable[Item]) -> tuple[Turn, ...]:
@@ -160,6 +162,7 @@ def turns_of(items: Iterable[Item]) -> tuple[Turn, ...]:
     for index, item in enumerate(items):
         layout.place(index, item)
     layout.close(last=True)
+    layout.end_question()
     system = joined(layout.system, "\n\n")
     if not system:
         return tuple(layout.turns)
@@ -169,10 +172,13 @@ def turns_of(items: Iterable[Item]) -> tuple[Turn, ...]:
 def joined(parts: Iterable[Part], glue: str) -> tuple[Part, ...]:
     """Join neighbouring texts into one, with `glue` between them; other parts keep their place, empty texts go."""
     out: list[Part] = []
+    texts: list[str] = []
     for part in parts:
-        last = out[-1] if out else None
-        if isinstance(part, Text) and isinstance(last, Text) and part.text:
-            out[-1] = Text(last.text + glue + part.text)
-        elif not isinstance(part, Text) or part.text:
-            out.append(part)
-    return tuple(out)
+        if isinstance(part, Text):
+            texts.extend(filter(None, [part.text]))
+            continue
+        if texts:
+            out.append(Text(glue.join(texts)))
+            texts = []
+        out.append(part)
+    return (*out, Text(glue.join(texts))) if texts else tuple(out)
