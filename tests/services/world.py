@@ -93,7 +93,7 @@ class Engine:
         self.closed = 0
         self.busy = 0
         self.seen: list[Generation | Embedding] = []
-        self.events: Sequence[Event | Fault] = (
+        self.events: Sequence[Event | Exception] = (
             Progress("prefill", done=1, total=2),
             Started(input_tokens=2),
             TextDelta("a"),
@@ -102,6 +102,7 @@ class Engine:
         )
         self.gate = asyncio.Event()
         self.gate.set()
+        self.breath = False  # Whether everybody else runs between two events.
         self.count_tokens: Callable[[Generation], int] = lambda _: 2
 
     @property
@@ -114,9 +115,11 @@ class Engine:
         try:
             for event in self.events:
                 await self.gate.wait()
+                if self.breath:
+                    await asyncio.sleep(0)
                 if not self.alive:
                     raise EngineCrashed(self.model.name)
-                if isinstance(event, Fault):
+                if isinstance(event, Exception):
                     raise event
                 yield event
         finally:

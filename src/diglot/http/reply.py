@@ -36,12 +36,16 @@ class Outlet:
             return
         async with self._lock:
             self.quiet = False
-            if not self.begun:
-                self.begun = True
-                headers = [(b"content-type", self._media_type), (b"cache-control", b"no-cache")]
-                await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            await self._begin()
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
-        """End the stream."""
+        """End the stream, also one of no pieces."""
+        await self._begin()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _begin(self) -> None:
+        if not self.begun:
+            self.begun = True
+            headers = [(b"content-type", self._media_type), (b"cache-control", b"no-cache")]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
