@@ -126,9 +126,10 @@ def _items(kept: _Kept) -> list[Item]:
     content = _content(kept)
     if kept.role == "tool":
         return [ToolResult(call_id=kept.tool_call_id, content=content, name=kept.tool_name or None)]
+    role = _role(kept.role)
     items: list[Item] = [Reasoning(kept.thinking)] if kept.thinking else []
     if content:
-        items.append(Message(role=_role(kept.role), content=content))
+        items.append(Message(role=role, content=content))
     items += [
         ToolCall(
             call_id=call.id,

@@ -1,0 +1,41 @@
+"""The budget: no part of a compaction may take what the others need."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diglot.core.compaction.budget import budget_of, shorter
+
+
+@given(st.integers(512, 1_000_000), st.floats(0, 2), st.floats(0, 20))
+def test_the_whole_takes_at_most_45_percent_of_the_window_and_60_of_what_it_stands_for(
+    window: int, fixed: float, more: float
+) -> None:
+    stays = int(window * fixed)
+    before = stays + int(window * more)
+    budget = budget_of(window=window, fixed=stays, before=before)
+    assert 0 <= budget.whole <= max(int(window * 0.45), int(window * 0.12))
+    assert budget.whole <= int((before - stays) * 0.6) + 1
+    assert budget.retained <= min(budget.whole, int(window * 0.4))
+
+
+@given(st.integers(2048, 200_000), st.floats(0.2, 1))
+def test_a_threshold_below_the_window_is_what_the_shares_are_taken_of(window: int, share: float) -> None:
+    threshold = int(window * share)
+    budget = budget_of(window=window, fixed=0, before=window * 2, threshold=threshold)
+    assert budget == budget_of(window=threshold, fixed=0, before=window * 2)
+
+
+def test_what_stays_anyway_takes_from_the_rest() -> None:
+    free = budget_of(window=10_000, fixed=0, before=20_000)
+    tight = budget_of(window=10_000, fixed=5_000, before=20_000)
+    assert (free.whole, tight.whole) == (4500, 2500)
+
+
+def test_an_answer_may_always_have_a_token_for_each_of_its_characters() -> None:
+    budget = budget_of(window=8192, fixed=500, before=8000)
+    assert budget.answer >= budget.prose + 200
+    assert [shorter(budget, attempt) for attempt in range(3)] == [1024, 256, 64]
+
+
+def test_offers_are_few_where_the_conversation_is_short() -> None:
+    assert [budget_of(window=9000, fixed=0, before=n).offers for n in (900, 3500, 90_000)] == [0, 3, 24]
