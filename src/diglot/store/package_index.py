@@ -59,17 +59,23 @@ def download(
 @contextmanager
 def _pip() -> Iterator[Path]:
     """Give a Python that has pip."""
-    own, parent = Path(sys.executable), Path(sys.base_prefix) / Path(sys.executable).relative_to(sys.prefix)
     if importlib.util.find_spec("pip"):
-        yield own
-    elif parent != own and _has_pip(parent):
+        yield Path(sys.executable)
+    elif parent := next(filter(_has_pip, _parents()), None):
         yield parent
     elif importlib.util.find_spec("ensurepip"):
         with tempfile.TemporaryDirectory(prefix="diglot-pip-") as folder:
             venv.create(folder, with_pip=True)
-            yield Path(folder) / own.relative_to(sys.prefix)
+            yield Path(folder) / "bin" / "python"
     else:
         raise UpstreamFailed(_WHERE, reason="this Python has neither pip nor venv to reach it with")
+
+
+def _parents() -> Iterator[Path]:
+    """Yield what the Python that this environment was made from may be called."""
+    if sys.prefix != sys.base_prefix:
+        for name in (f"python3.{sys.version_info.minor}", "python3", "python"):
+            yield Path(sys.base_prefix) / "bin" / name
 
 
 def _has_pip(python: Path) -> bool:
