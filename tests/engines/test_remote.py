@@ -7,7 +7,6 @@ is in the conformance tests.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,7 +24,6 @@ from diglot.core.errors import (
 )
 from diglot.core.events import Event, ReasoningDelta, Started, TextDelta
 from diglot.core.items import Reasoning, Text, ToolCall, ToolResult, said
-from diglot.core.model import ModelRef
 from diglot.core.ports import Engine
 from diglot.core.request import (
     Conversation,
@@ -39,7 +37,6 @@ from diglot.core.request import (
     ToolChoice,
     ToolMode,
 )
-from diglot.engines.remote.listing import address_of, place_of, ref_of
 from diglot.engines.remote.loader import RemoteLoader
 from diglot.engines.remote.models import RemoteModels
 from diglot.engines.scripted.loader import ScriptedLoader
@@ -47,8 +44,14 @@ from tests.engines.asking import PERSON, WEATHER, CountingIds, asked, events_of,
 from tests.engines.conftest import nothing
 from tests.engines.loopback import Loopback, Route, Said, loopback
 
-VLLM = {"id": "Qwen/Qwen3-8B", "object": "model", "created": 1760000000, "owned_by": "vllm", "max_model_len": 2048}
-PLAIN = {"id": "gpt-9", "object": "model", "created": 1750000000, "owned_by": "openai"}
+VLLM: dict[str, Any] = {
+    "id": "Qwen/Qwen3-8B",
+    "object": "model",
+    "created": 1760000000,
+    "owned_by": "vllm",
+    "max_model_len": 2048,
+}
+PLAIN: dict[str, Any] = {"id": "gpt-9", "object": "model", "created": 1750000000, "owned_by": "openai"}
 
 
 def chunk(
@@ -370,42 +373,3 @@ async def test_a_text_too_long_to_embed_is_cut_between_what_stands_around_it() -
         short, cut = server.last("/v1/embeddings")["input"]
     assert short == "short"
     assert (len(cut), cut[0], cut[-1]) == (2048, 1, 2)
-
-
-async def test_a_server_that_is_down_hides_only_its_own_models(caplog: pytest.LogCaptureFixture) -> None:
-    async with loopback({"/v1/models": lambda _: Said({"data": [PLAIN]})}) as server:
-        models = RemoteModels(["http://127.0.0.1:9", server.address])
-        with caplog.at_level(logging.WARNING):
-            found = await asyncio.to_thread(models.list)
-    assert [model.name for model in found] == ["gpt-9:latest"]
-    assert "127.0.0.1:9" in caplog.text
-
-
-async def test_the_list_is_kept_for_a_while() -> None:
-    async with loopback({"/v1/models": lambda _: Said({"data": [PLAIN]})}) as server:
-        models = RemoteModels([server.address])
-        for _ in range(3):
-            await asyncio.to_thread(models.resolve, ModelRef.parse("gpt-9"))
-        with pytest.raises(ModelNotFound):
-            await asyncio.to_thread(models.resolve, ModelRef.parse("gpt-10"))
-        assert [path for path, _ in server.asked].count("/v1/models") == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "ours"),
-    [
-        ("gpt-9", "gpt-9:latest"),
-        ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B:latest"),
-        ("llama3:8b", "llama3:8b"),
-        ("/models/My Model (1).gguf", "My-Model-1-.gguf:latest"),
-        ("a/b/c/d:x y", "d:x-y"),
-        ("///", "remote:latest"),
-    ],
-)
-def test_any_id_has_a_name_of_ours(name: str, ours: str) -> None:
-    assert str(ref_of(name)) == ours
-
-
-def test_an_address_is_shown_without_its_password() -> None:
-    assert address_of("https://me:secret@host:8000/api/v1/") == "https://me:secret@host:8000/api"
-    assert place_of("https://me:secret@host:8000/api") == "https://host:8000/api"
