@@ -26,7 +26,7 @@ while True:
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 7, 20])
 def test_killed_at_work(store: LocalStore, weights: Path, steps: int) -> None:
-    command = [sys.executable, "-c", WORK, store.root, weights]
+    command = [sys.executable, "-c", WORK, str(store.root), str(weights)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         for _ in range(steps):
