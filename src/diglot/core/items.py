@@ -14,7 +14,9 @@ from typing import Literal
 import msgspec
 
 Role = Literal["system", "developer", "user", "assistant"]
-CallKind = Literal["function", "freeform"]
+CallKind = Literal["function", "freeform", "search", "shell", "local_shell", "patch"]
+"""What a call is to the client: a function; a tool that takes text; a search for tools; commands for a shell (with
+one command as its words, for the local one); a change of a file. All but `freeform` have a JSON object as arguments."""
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
@@ -67,7 +69,7 @@ class Reasoning(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=True
 class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True):
     """A call that a model made.
 
-    `arguments` is JSON text for a function and free text for a freeform tool. History may hold
+    `arguments` is free text for a freeform tool and JSON text for all others. History may hold
     arguments that were cut off: they are kept as they are.
     """
 

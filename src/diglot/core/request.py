@@ -210,11 +210,21 @@ class Embedding(msgspec.Struct, frozen=True):
     overflow: Overflow = Overflow.ERROR
 
 
+class Reference(msgspec.Struct, frozen=True):
+    """An item of a stored response, by its place in the output. `field` is where the client named it, for faults."""
+
+    response: str
+    output: int
+    field: str
+
+
 class Respond(msgspec.Struct, frozen=True):
     """Make an answer that can be taken up again later.
 
     `generation` holds what the client sent now; the conversation of the response `previous` goes before it.
     `instructions` are for this answer only. `keep` stores it; `background` goes on without the client.
+    `found` are tools that a search in the conversation brought up, for this answer and for those that go on from it.
+    `references` stand, by their position, for items of stored responses. `prime` takes everything in without answering.
     `echo` is what the dialect wants to see again with the stored response: it is not looked into.
     """
 
@@ -223,6 +233,9 @@ class Respond(msgspec.Struct, frozen=True):
     instructions: str | None = None
     keep: bool = False
     background: bool = False
+    prime: bool = False
+    found: tuple[ToolSpec, ...] = ()
+    references: Mapping[int, Reference] = msgspec.field(default_factory=dict)
     echo: bytes = b""
 
 

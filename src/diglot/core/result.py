@@ -12,6 +12,7 @@ import msgspec
 from diglot.core.events import Compacted, Reason, Timings, TokenLogprob, Usage
 from diglot.core.items import Item, ToolCall
 from diglot.core.model import Model, ModelCard
+from diglot.core.request import ToolSpec
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -71,13 +72,15 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     """A response as it is remembered.
 
     `created` and `finished` are in seconds since the epoch. `input` is what the client sent with it, without
-    what came before. `fault` is why it failed, as the name of the fault's kind and its message. `echo` is the dialect's own.
+    what came before, and `found` the tools that it brought up. `fault` is why it failed, as the name of the fault's
+    kind and its message. `echo` is the dialect's own.
     """
 
     id: str
     status: Status
     created: float
     input: tuple[Item, ...]
+    found: tuple[ToolSpec, ...] = ()
     previous: str | None = None
     finished: float | None = None
     result: Result | None = None

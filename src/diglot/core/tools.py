@@ -66,9 +66,9 @@ def flat_arguments(call: ToolCall) -> str:
 
     Those that were cut off are shown as text: templates read arguments and fail on half an object.
     """
-    if not call.arguments and call.kind == "function":
+    if not call.arguments and call.kind != "freeform":
         return "{}"
-    if call.kind == "function" and _is_object(call.arguments):
+    if call.kind != "freeform" and _is_object(call.arguments):
         return call.arguments
     return json.dumps({"input": call.arguments}, ensure_ascii=False)
 

@@ -17,12 +17,13 @@ from contextlib import aclosing, suppress
 from msgspec.structs import replace
 
 from diglot.core.assemble import Assembly
-from diglot.core.errors import Busy, Cancelled, Fault, UnknownResponse
-from diglot.core.events import Event
-from diglot.core.items import Item, said
+from diglot.core.errors import Busy, Cancelled, Fault, InvalidField, UnknownResponse
+from diglot.core.events import Event, Finished, ReasoningDelta, TextDelta, ToolCallDone
+from diglot.core.items import Item, ToolCall, ToolResult, said
 from diglot.core.ports import Clock, ResponseStore
-from diglot.core.request import Conversation, Generation, Respond
+from diglot.core.request import Conversation, Generation, Respond, ToolSpec
 from diglot.core.result import Result, Status, Stored
+from diglot.core.tools import flat_name
 from diglot.services.generate import Generate
 
 log = logging.getLogger(__name__)
@@ -44,26 +45,46 @@ class Responses:
         self, request: Respond, *, response: str, scratch: ResponseStore | None = None
     ) -> AsyncGenerator[Event]:
         """Yield the events of the answer and remember it under the id `response`."""
-        generation = await self._continued(request, scratch)
-        record = self._begun(request, response)
-        store = self._store if request.keep else scratch
         assembly = Assembly()
+        record: Stored | None = None
+        store = self._store if request.keep else scratch
         try:
-            async with aclosing(self._generate(generation)) as events:
+            request = await self._resolved(request)
+            generation = await self._continued(request, scratch)
+            record = self._begun(request, response)
+            async with aclosing(self._events(request, generation)) as events:
                 async for event in events:
                     assembly.feed(event)
                     yield event
         except Fault as fault:
-            if store is not None:
+            if scratch is not None and request.previous:
+                with suppress(UnknownResponse):  # What could not be gone on from is let go.
+                    scratch.forget(request.previous)
+            if store is not None and record is not None:
                 await self._put(store, self._failed(record, fault))
             raise
         if store is not None:
             await self._put(store, self._done(record, assembly.result()))
 
+    async def _events(self, request: Respond, generation: Generation) -> AsyncGenerator[Event]:
+        """Yield the events of the answer, or of taking the conversation in: one token is made then, and dropped."""
+        if request.prime:
+            generation = replace(generation, sampling=replace(generation.sampling, max_tokens=1))
+        async with aclosing(self._generate(generation)) as events:
+            async for event in events:
+                match event:
+                    case TextDelta() | ReasoningDelta() | ToolCallDone() if request.prime:
+                        pass
+                    case Finished() if request.prime:
+                        yield replace(event, reason="stop", usage=replace(event.usage, output=0, reasoning=0))
+                    case _:
+                        yield event
+
     async def later(self, request: Respond, *, response: str) -> Stored:
         """Begin an answer that goes on without the client. `Busy` when too many do already."""
         if len(self._running) >= _BACKGROUND:
             raise Busy(retry_after=10, message="too many responses run in the background")
+        request = await self._resolved(request)
         await self._continued(request, None)  # What is wrong with the request is said now.
         record = replace(self._begun(request, response), status="queued")
         await self._put(self._store, record)
@@ -88,7 +109,7 @@ class Responses:
 
     async def count(self, request: Respond) -> int:
         """Return how many tokens the prompt would have."""
-        return await self._generate.count(await self._continued(request, None))
+        return await self._generate.count(await self._continued(await self._resolved(request), None))
 
     async def close(self) -> None:
         """Stop what runs in the background."""
@@ -115,23 +136,45 @@ class Responses:
             with suppress(asyncio.CancelledError):
                 await task
 
+    async def _resolved(self, request: Respond) -> Respond:
+        """Return the request with the items that it refers to."""
+        if not request.references:
+            return request
+        items = list(_items(request))
+        for position, reference in request.references.items():
+            try:
+                items[position] = (await self.fetch(reference.response)).output[reference.output]
+            except (UnknownResponse, IndexError):
+                raise InvalidField(reference.field, "no such item is stored here") from None
+        generation = replace(request.generation, prompt=Conversation(tuple(items)))
+        return replace(request, generation=generation, references={})
+
     async def _continued(self, request: Respond, scratch: ResponseStore | None) -> Generation:
         """Return the generation with the conversation so far before it, and the instructions before that."""
-        generation = request.generation
-        assert isinstance(generation.prompt, Conversation)  # noqa: S101
-        before = await asyncio.to_thread(self._history, request.previous, scratch) if request.previous else ()
+        before: tuple[Item, ...] = ()
+        found = request.found
+        if request.previous:
+            before, earlier = await asyncio.to_thread(self._history, request.previous, scratch)
+            found += earlier
+            _refuse_strangers(before, _items(request))
         head = (said("system", request.instructions),) if request.instructions else ()
-        return replace(generation, prompt=Conversation((*head, *before, *generation.prompt.items)))
+        return replace(
+            request.generation,
+            prompt=Conversation((*head, *before, *_items(request))),
+            tools=_joined(request.generation.tools, found),
+        )
 
-    def _history(self, response: str, scratch: ResponseStore | None) -> tuple[Item, ...]:
-        """Return everything that was said up to the end of a response."""
+    def _history(self, response: str, scratch: ResponseStore | None) -> tuple[tuple[Item, ...], tuple[ToolSpec, ...]]:
+        """Return everything that was said up to the end of a response, and the tools found on the way, newest first."""
         turns: list[tuple[Item, ...]] = []
+        found: list[ToolSpec] = []
         following: str | None = response
         while following and len(turns) < _LONGEST_CHAIN:
             stored = self._find(following, scratch)
             turns.append(stored.input + stored.output)
+            found += stored.found
             following = stored.previous
-        return tuple(item for turn in reversed(turns) for item in turn)
+        return tuple(item for turn in reversed(turns) for item in turn), tuple(found)
 
     def _find(self, response: str, scratch: ResponseStore | None) -> Stored:
         try:
@@ -143,13 +186,12 @@ class Responses:
             raise UnknownResponse(fault.response, field="previous_response_id") from None
 
     def _begun(self, request: Respond, response: str) -> Stored:
-        prompt = request.generation.prompt
-        assert isinstance(prompt, Conversation)  # noqa: S101
         return Stored(
             id=response,
             status="in_progress",
             created=self._clock.now(),
-            input=prompt.items,
+            input=_items(request),
+            found=request.found,
             previous=request.previous,
             echo=request.echo,
         )
@@ -165,3 +207,24 @@ class Responses:
 
     async def _put(self, store: ResponseStore, record: Stored) -> None:
         await asyncio.to_thread(store.put, record)
+
+
+def _items(request: Respond) -> tuple[Item, ...]:
+    prompt = request.generation.prompt
+    assert isinstance(prompt, Conversation)  # noqa: S101
+    return prompt.items
+
+
+def _joined(tools: tuple[ToolSpec, ...], found: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """Return the declared tools and those that were found; of two with one name the first counts."""
+    names = {flat_name(tool) for tool in tools}
+    news = {name: tool for tool in reversed(found) if (name := flat_name(tool)) not in names}
+    return (*tools, *reversed(news.values()))
+
+
+def _refuse_strangers(before: tuple[Item, ...], items: tuple[Item, ...]) -> None:
+    """Refuse a result that belongs to no call: who goes on from a response knows its calls."""
+    calls = {item.call_id for item in (*before, *items) if isinstance(item, ToolCall)}
+    for item in items:
+        if isinstance(item, ToolResult) and item.call_id not in calls and item.name is None:
+            raise InvalidField("input", f"there is no call {item.call_id!r} in the conversation")

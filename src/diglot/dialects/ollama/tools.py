@@ -105,7 +105,7 @@ def arguments_of(function: CallFunctionBody, field: str) -> str:
 def call_reply(call: ToolCall, index: int) -> CallReply:
     """Write a call. Arguments that are no JSON object stand under `input`, so that nothing is lost."""
     try:
-        if call.kind != "function":
+        if call.kind == "freeform":
             raise ValueError
         arguments = msgspec.json.decode(call.arguments or "{}", type=dict[str, Any])
     except (ValueError, RecursionError):
