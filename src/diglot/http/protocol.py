@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+_TOO_LARGE = (b"431 Request Header Fields Too Large", b"the request head is too large")
+
 
 class BoundedProtocol(HttpToolsProtocol):
     """One connection. Sizes are in bytes, times in seconds."""
@@ -46,11 +48,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._expect()  # The next request on a connection that was kept.
         super().data_received(data)
         if self._overhead > self.head_limit and not self.transport.is_closing():
-            self._refuse(b"431 Request Header Fields Too Large", b"the request head is too large")
+            self._refuse(*_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
         """Begin to answer, or take the request into the pipeline."""
         self._arrived()
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > self.head_limit:
+            self._refuse(*_TOO_LARGE)
         if len(self.pipeline) >= self.most_pipelined:
             self.transport.close()
         if not self.transport.is_closing():

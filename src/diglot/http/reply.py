@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 from starlette.types import Send
 
 from diglot.dialects.operation import Rendered
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
 
 async def send_whole(reply: Rendered, send: Send, *, head_only: bool = False) -> None:
     """Send a whole reply; `head_only` leaves the body out, as HEAD wants it."""
     headers = [(b"content-type", reply.media_type.encode()), (b"content-length", str(len(reply.body)).encode())]
-    headers += [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
+    headers += [(name.lower().encode(), _header(value)) for name, value in reply.headers.items()]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if head_only else reply.body})
+
+
+def _header(value: str) -> bytes:
+    """Return a header's value as it can be sent: a name that a client chose can hold anything (RFC 9110, 5.5)."""
+    return _CONTROL.sub(" ", value).encode("latin-1", "replace")
 
 
 class Outlet:
