@@ -41,21 +41,22 @@ class Ledger:
             self._free -= tokens
             return
         turn = asyncio.get_running_loop().create_future()
-        entry = (tokens, turn)
-        self._waiting.append(entry)
+        self._waiting.append((tokens, turn))
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if not turn.cancelled():  # The turn had come, and with it the tokens.
                 self._free += tokens
-            else:
-                self._waiting.remove(entry)
             self._serve()
             raise
 
     def _serve(self) -> None:
-        """Let in, from the front, those that fit now."""
-        while self._waiting and self._waiting[0][0] <= self._free:
-            tokens, turn = self._waiting.popleft()
-            self._free -= tokens
-            turn.set_result(None)
+        """Let in, from the front, those that fit now. Who was cancelled is passed over."""
+        while self._waiting:
+            tokens, turn = self._waiting[0]
+            if not turn.cancelled():
+                if tokens > self._free:
+                    return
+                self._free -= tokens
+                turn.set_result(None)
+            self._waiting.popleft()
