@@ -7,9 +7,12 @@ Neighbours: `cli` calls `serve`, tests call `build`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
 import secrets
+import signal
+import socket
 import string
 import time
 from collections.abc import AsyncIterator
@@ -47,7 +50,11 @@ from diglot.state.responses import StoredResponses
 from diglot.state.seal import FileSeal
 from diglot.store.local import LocalStore
 
+log = logging.getLogger(__name__)
+
 _LETTERS = string.ascii_letters + string.digits
+_LAST_WORDS = 2.0
+"""Seconds for clients to take what they are told when their answers are called off."""
 
 
 class SystemClock:
@@ -127,6 +134,11 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
 
 def build(settings: Settings) -> ASGIApp:
     """Return the application as an ASGI server runs it."""
+    application, _ = _built(settings)
+    return application
+
+
+def _built(settings: Settings) -> tuple[ASGIApp, Desk]:
     clock, ids = SystemClock(), RandomIds()
     desk = build_desk(settings, clock=clock, ids=ids)
     limits = Limits(max_body=settings.max_body, body_timeout=settings.body_timeout, heartbeat=settings.heartbeat)
@@ -136,27 +148,68 @@ def build(settings: Settings) -> ASGIApp:
         yield
         await desk.close()
 
-    return build_application(
+    application = build_application(
         (OLLAMA, OPENAI),
         World(desk=desk, clock=clock, ids=ids, limits=limits),
         access=Access(hosts=settings.hosts, origins=settings.origins, key=settings.key),
         lifespan=lifespan,
     )
+    return application, desk
+
+
+class DrainingServer(uvicorn.Server):
+    """A server that goes down in order: nobody new comes in, and answers in flight get `drain` seconds to end.
+
+    Then the desk is closed, which ends them with a fault, so that each client is told in the form of its dialect.
+    What uvicorn would do alone is to cancel them, and their clients would be told nothing.
+    """
+
+    def __init__(self, config: uvicorn.Config, *, desk: Desk, drain: float) -> None:
+        super().__init__(config)
+        self._desk = desk
+        self._drain = drain
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Go down."""
+        calling_off = asyncio.create_task(self._call_off())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            calling_off.cancel()
+        if self.force_exit:  # By a second Ctrl-C, after which uvicorn leaves everything as it lies.
+            await self._hang_up()
+            await self.lifespan.shutdown()
+
+    async def _call_off(self) -> None:
+        await asyncio.sleep(self._drain)
+        log.info("answers in flight are called off after %g seconds", self._drain)
+        await self._desk.close()
+        await asyncio.sleep(_LAST_WORDS)
+        await self._hang_up()
+
+    async def _hang_up(self) -> None:
+        """End what is left as if the clients had: those who have taken nothing by now never will."""
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        if tasks := self.server_state.tasks:
+            await asyncio.wait(tasks, timeout=_LAST_WORDS)
 
 
 def serve(settings: Settings) -> int:
-    """Serve until told to stop by SIGINT or SIGTERM. Returns the exit code."""
+    """Serve until told to stop. Returns the exit code, or raises KeyboardInterrupt after SIGINT and SIGTERM."""
+    application, desk = _built(settings)
     config = uvicorn.Config(
-        build(settings),
+        application,
         host=settings.host,
         port=settings.port,
         log_config=None,
         access_log=False,
         server_header=False,
         date_header=False,
-        timeout_graceful_shutdown=max(1, round(settings.drain)),
         ws="none",
     )
-    server = uvicorn.Server(config)
+    server = DrainingServer(config, desk=desk, drain=settings.drain)
+    # uvicorn raises the signal again once it has ended. As the default that would be a death, and it is none.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     server.run()
     return 0 if server.started else 1

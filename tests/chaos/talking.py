@@ -1,0 +1,101 @@
+"""One chat endpoint of each dialect: how it is asked, how it tells of a fault, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Final
+
+import httpx2
+import msgspec
+
+from tests.serving import CHAT, PATIENCE, Served
+
+
+class Door(msgspec.Struct, frozen=True):
+    """A chat endpoint. `cancelled` and `crashed` are what it says when the server goes down and when an engine dies."""
+
+    path: str
+    cancelled: str
+    crashed: str
+    end: str
+
+    def body(self, prompt: str, *, stream: bool, model: str | None = None, most: int | None = None) -> dict[str, Any]:
+        """Return a request of one user message for at most so many tokens."""
+        asked: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}], "stream": stream}
+        named = {"model": model} if model else {}
+        limits: dict[str, Any] = {"max_tokens": most, "temperature": 0}
+        if self.path.startswith("/api"):
+            limits = {"options": {"num_predict": most, "temperature": 0} if most else {"temperature": 0}}
+        return asked | named | limits
+
+    def fault(self, text: str) -> str:
+        """Return how the fault is told at the end of a text, whole or streamed. Fails where it tells of none."""
+        last = text.strip().splitlines()[-1].removeprefix("data: ")
+        error = json.loads(last)["error"]
+        return str(error if isinstance(error, str) else error["code"])
+
+    def is_complete(self, text: str) -> bool:
+        """Whether a stream has come to its own end."""
+        return self.end in text
+
+
+OLLAMA: Final = Door("/api/chat", "request canceled", f"the engine of model {CHAT!r} ended unexpectedly", '"done":true')
+OPENAI: Final = Door("/v1/chat/completions", "cancelled", "engine_crashed", "data: [DONE]")
+DOORS: Final = (OLLAMA, OPENAI)
+
+
+class Stream:
+    """An answer on its way."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.response = response
+        self.text = ""
+        self._pieces = response.iter_text()
+
+    def read_until(self, mark: str) -> None:
+        """Read until a text has come."""
+        while mark not in self.text:
+            self.text += next(self._pieces)
+
+    def rest(self) -> str:
+        """Read to the end, and return all of it."""
+        self.text += "".join(self._pieces)
+        return self.text
+
+
+@contextmanager
+def streaming(served: Served, door: Door, prompt: str = "Well?", **asked: Any) -> Iterator[Stream]:
+    """Ask for a stream, and leave it at the end of the block, read or not."""
+    with served.http() as client, client.stream("POST", door.path, json=door.body(prompt, stream=True, **asked)) as got:
+        yield Stream(got)
+
+
+def whole(served: Served, door: Door, prompt: str = "Well?", **asked: Any) -> httpx2.Response:
+    """Ask for a whole answer, and wait for it."""
+    return _whole(served, door, prompt, lambda *_: None, **asked)
+
+
+def waiting(
+    pool: ThreadPoolExecutor, served: Served, door: Door, prompt: str = "Well?", **asked: Any
+) -> Future[httpx2.Response]:
+    """Ask for a whole answer, and return when the server has the request."""
+    sent = threading.Event()
+
+    def trace(event: str, _: Any) -> None:
+        if event.endswith("send_request_body.complete"):
+            sent.set()
+
+    answer = pool.submit(_whole, served, door, prompt, trace, **asked)
+    assert sent.wait(PATIENCE)
+    with served.http() as client:
+        client.get("/api/version")  # What was sent before is read before.
+    return answer
+
+
+def _whole(served: Served, door: Door, prompt: str, trace: Callable[[str, Any], None], **asked: Any) -> httpx2.Response:
+    with served.http() as client:
+        return client.post(door.path, json=door.body(prompt, stream=False, **asked), extensions={"trace": trace})
