@@ -128,7 +128,8 @@ def _blocks(items: tuple[Item, ...], calls: dict[str, Call], book: _Book) -> lis
                 blocks.append(said_block(item.text, "~"))
             case ToolCall():
                 by_call[item.call_id] = call_block(item, calls[item.call_id])
-                blocks.append(by_call[item.call_id])
+                if plan_of(calls[item.call_id]) is None:  # A plan stands in the ledger.
+                    blocks.append(by_call[item.call_id])
             case ToolResult():
                 outcome = read_outcome(item.text)
                 call = calls.get(item.call_id) or Call(item.name or "", {}, "")

@@ -29,9 +29,9 @@ _EDGE = 400
 
 _HEADER = re.compile(
     r"\A(?:(?:Chunk ID|Wall time|Original token count|Total output lines|Exit code|Process exited with code"
-    r"|Process running with session ID|Warning)\b[^\n]*\n){1,8}(?:Output:(?:\n|\Z))?"
+    r"|Process running with session ID)\b[^\n]*\n){1,8}(?:Output:(?:\n|\Z))?"
 )
-_HEADER_CODE = re.compile(r"^(?:Exit code:|Process exited with code) *(-?\d{1,10})", re.MULTILINE)
+_HEADER_CODE = re.compile(r"^(?:Exit code:?|Process exited with code) *(-?\d{1,10})", re.MULTILINE)
 _HEADER_SESSION = re.compile(r"^Process running with session ID (\d{1,10})", re.MULTILINE)
 _CODES = (
     re.compile(r"<(?:exit_code|exit-code|returncode)>\s*(-?\d{1,10})\s*</"),

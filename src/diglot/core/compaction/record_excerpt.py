@@ -23,6 +23,8 @@ from diglot.core.tools import flat_name
 
 _LONGEST = 320
 _HEAD = 110
+_HEAD_BELOW = 3
+_DEEPEST = 6
 _USER = 72
 _SPACES = re.compile(r"\s{2,}")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\sa-z])|(?<=[\u3002\uff01\uff1f])")
@@ -71,9 +73,10 @@ def call_block(item: ToolCall, call: Call) -> Block:
 
 def answered(block: Block, outcome: Outcome) -> None:
     """Put a result under its call. A second result goes below the first."""
-    if outcome.code is not None and block.head and not block.printed:
+    if outcome.code and block.head and not block.printed:
         block.head[0].text += f" [exit {outcome.code}]"
-    lines = [piece for line in outcome.body.split("\n") for piece in _pieces(_SPACES.sub(" ", line[:_MOST_LINES]))]
+    body = outcome.body.replace("\r\n", "\n").replace("\r", "\n")
+    lines = [piece for line in body.split("\n") for piece in _pieces(_SPACES.sub(" ", line[:_MOST_LINES]))]
     drafts = [Draft("|", piece) for piece in lines]
     if drafts:
         drafts[0].edge = drafts[-1].edge = True
@@ -82,32 +85,49 @@ def answered(block: Block, outcome: Outcome) -> None:
 
 def excerpt_of(blocks: list[Block], *, previous: tuple[Line, ...], known: set[str]) -> tuple[Line, ...]:
     """Return the excerpt: that of the compaction before, and the new blocks masked."""
+    stood = {line.text for line in previous}
+    for block in blocks:
+        block.given, block.printed = _new(block.given, stood), _new(block.printed, stood)
+        block.head = block.head if block.call_id else _new(block.head, stood)
     known = known.union(*(exact(line.text) for line in previous))
     judge([draft for block in blocks for draft in (*block.head, *block.given, *block.printed)], known=known)
-    stood = {line.text for line in previous}
     new: list[Line] = []
     for block in blocks:
-        below = [draft for draft in (*masked(block.given), *masked(block.printed)) if draft.text not in stood]
-        if block.call_id and block.head:  # Whose output it is should stand wherever the output does.
-            block.head[0].level = max(block.head[0].level, *(draft.level - 2 for draft in below), 0)
-        for draft in (*block.head, *below):
-            if draft.text not in stood or (draft.mark == "$" and below):
-                stood.add(draft.text)
-                new.append(Line(draft.mark, draft.level, draft.text))
+        below = [*masked(block.given), *masked(block.printed)]
+        if block.call_id:  # Whose output it is should stand wherever the output does.
+            head = block.head[0]
+            head.level = max(head.level, *(draft.level - _HEAD_BELOW for draft in below), 0)
+            if head.text in stood and not below:
+                continue
+            stood.add(head.text)
+        new += (Line(draft.mark, draft.level, draft.text) for draft in (*block.head, *below))
     return (*previous, *new)
 
 
-def _flattened(arguments: Mapping[str, object]) -> tuple[list[str], list[str]]:
-    """Return short arguments as `key=value`, and the lines of long ones."""
-    pairs: list[str] = []
-    texts: list[str] = []
-    for key, value in arguments.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+def _new(drafts: list[Draft], stood: set[str]) -> list[Draft]:
+    """Return the drafts whose text stands nowhere yet, and note that it does now."""
+    new: list[Draft] = []
+    for draft in drafts:
+        if draft.text not in stood:
+            stood.add(draft.text)
+            new.append(draft)
+    return new
+
+
+def _flattened(value: object, key: str = "", depth: int = _DEEPEST) -> tuple[list[str], list[str]]:
+    """Return short arguments as `key=value`, and the lines of long ones, also of those inside lists."""
+    if not depth:
+        return [f"{key}=…"], []
+    if isinstance(value, Mapping):
+        inner = [_flattened(each, str(name), depth - 1) for name, each in value.items()]
+    elif isinstance(value, list) and any(isinstance(each, Mapping | list) for each in value):
+        inner = [_flattened(each, key, depth - 1) for each in value]
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         if "\n" in text or len(text) > _LONGEST:
-            texts += [f"{key}:", *text.split("\n")]
-        else:
-            pairs.append(f"{key}={text}")
-    return pairs, texts
+            return [], [f"{key}:", *text.split("\n")]
+        return [f"{key}={text}"], []
+    return [pair for pairs, _ in inner for pair in pairs], [line for _, lines in inner for line in lines]
 
 
 def _sentences(line: str) -> Iterator[str]:
@@ -120,6 +140,10 @@ def _sentences(line: str) -> Iterator[str]:
 
 def _pieces(line: str, longest: int = _LONGEST) -> Iterator[str]:
     """Yield a line in clean pieces that are no longer than `longest`, cut where a word ends."""
+    if len(line) <= longest:
+        if piece := one_line(line):
+            yield piece
+        return
     start = 0
     while start < len(line):
         end = start + longest

@@ -22,10 +22,10 @@ from diglot.core.compaction.record_values import Mark
 
 HIGHEST = 9
 _RUN = re.compile(r"[A-Za-z0-9_$@~./%+-][A-Za-z0-9_./:@%+=~#$&?*-]*")
-_NO_RUN = re.compile(r"[^\W\d_]+")
 _WORTH = (
     # (what a token looks like, what it is worth, its letter in a line's shape)
-    (r"(?:\d{4}-\d\d-\d\d(?:T[\d:.,+Z-]*)?|\d\d:\d\d:\d\d(?:[.,]\d+)?Z?)", 0.2, "t"),
+    (r"\d{4}-\d\d-\d\d", 1.5, "d"),
+    (r"\d{4}-\d\d-\d\dT[\d:.,+Z-]*|\d\d:\d\d:\d\d(?:[.,]\d+)?Z?", 0.2, "t"),
     (r"[a-z]+://.{4,}", 4.0, "u"),
     (r"(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?|[a-z][\w.-]*:\d{2,5}", 4.0, "a"),
     (r"E[A-Z]{4,}|SIG[A-Z]{3,}", 3.5, "c"),
@@ -52,21 +52,29 @@ _WORTH = (
 _KINDS = tuple((re.compile(pattern), worth, letter) for pattern, worth, letter in _WORTH)
 _TELLING = (
     # (what a line looks like, how many levels it rises)
-    (re.compile(r"(?i)\b(?:error|fatal|panic|exception|traceback|fail(?:ed|ure|ures|s)?|denied|refused)\b"), 1.5),
-    (re.compile(r"(?i)\b(?:warn(?:ing)?|deprecated|timeout|timed out|conflict|missing|mismatch|expected)\b"), 0.8),
-    (re.compile(r"(?i)\b\d+ (?:passed|failed|errors?|warnings?|tests?|passing|failing|skipped|failures?)\b"), 1.2),
-    (re.compile(r"^[\s\"']*[\w. -]{2,40}[\"']?\s*(?:=|:=|:|=>)\s*\S.{0,80}$"), 0.8),
+    (re.compile(r"(?i)\b(?:error|fatal|panic|exception|traceback|failed|failures?|denied|refused)\b"), 1.5),
+    (re.compile(r"(?i)\b(?:warn(?:ing)?|deprecated|timeout|timed out|conflict|missing|mismatch|expected)\b"), 1.0),
+    (re.compile(r"^[\s\"'+]*[\w. -]{2,40}[\"']?\s*(?:=|:=|:|=>)\s*(?:[\"'/\d]|true\b|false\b)\S.{0,80}$"), 1.0),
     (
         re.compile(r"^\s*(?:export |pub |async |static |public |private )*(?:def|class|fn|func|struct|enum|const)\b"),
         0.5,
     ),
-    (re.compile(r"(?i)\b(?:total|found|using|listening|default|limit|max|min|version|port)\b"), 0.4),
+    (re.compile(r"(?i)\b(?:total|found|using|listening|default|limit|max|min|version|port)\b"), 0.5),
     (re.compile(r"([\"'`])[^\"'`]{3,60}\1"), 0.4),
 )
-_LIFT: dict[Mark, float] = {"@": 0.0, ">": 2.2, "~": 0.3, "$": 1.2, "&": 0.2, "|": 0.0}
+_LIFT: dict[Mark, float] = {"@": 0.0, ">": 3.0, "~": 0.5, "$": 0.5, "&": 0.2, "|": 0.0}
+_PROSE: dict[Mark, float] = {">": 0.03, "~": 0.01}
+_RARE_BY: dict[Mark, float] = {"$": 0.5, "&": 0.7, ">": 0.5}
 _SEEN = 0.12
 _EDGE = 0.6
+_REMOVED = -3.0
+_TOP = 12.5
+_SLOPE = 2.0
+_OVERHEAD = 10
 _PER_OUTPUT = 48
+_LOOKED_AT = 200
+_RARE = 0.5
+_RARE_FORM = 0.2
 
 
 class Draft(msgspec.Struct):
@@ -112,7 +120,8 @@ def judge(drafts: Sequence[Draft], *, known: Iterable[str]) -> None:
     """Give every draft its level. `known` are exact tokens that stand somewhere else already."""
     judged = [_look(draft) for draft in drafts]
     shapes = Counter(each.shape for each in judged)
-    rarity = {shape: 1 / math.sqrt(count) for shape, count in shapes.items()}
+    forms = Counter(each.shape[1] for each in judged)
+    rarity = {shape: count**-_RARE * forms[shape[1]] ** -_RARE_FORM for shape, count in shapes.items()}
     order = sorted(
         range(len(judged)),
         key=lambda index: (-_score(judged[index], rarity, frozenset()), -index),
@@ -125,28 +134,37 @@ def judge(drafts: Sequence[Draft], *, known: Iterable[str]) -> None:
             seen.update(token for token, _ in each.worths)
 
 
+def _end(words: list[str], place: int, letters: list[str]) -> str:
+    """Return the first or last word of a line if it is a plain one, else the letter of the token there."""
+    word = words[place].strip(":,;()[]") if words else ""
+    return word if word.isalpha() else "".join(letters[place : place + 1 or None])
+
+
 def _look(draft: Draft) -> _Judged:
     kinds = [(token, *_kind(token)) for token in tokens(draft.text)]
-    words = _NO_RUN.findall(draft.text)
     letters: list[str] = []
     for _, _, letter in kinds:
         if not letters or letters[-1] != letter:
             letters.append(letter)
-    shape = (words[0] if words else "", "".join(letters), words[-1] if words else "")
+    words = draft.text.split(None)
+    shape = (_end(words, 0, letters), "".join(letters), _end(words, -1, letters))
+    start = draft.text[:_LOOKED_AT]
     lift = _LIFT[draft.mark] + (_EDGE if draft.edge else 0)
-    lift += max((rise for pattern, rise in _TELLING if pattern.search(draft.text)), default=0.0)
+    lift += max((rise for pattern, rise in _TELLING if pattern.search(start)), default=0.0)
+    if draft.mark == "&" and draft.text.startswith("-"):
+        lift += _REMOVED
     return _Judged(draft, list({token: (token, worth) for token, worth, _ in kinds if worth}.values()), shape, lift)
 
 
 def _score(each: _Judged, rarity: dict[tuple[str, str, str], float], seen: set[str] | frozenset[str]) -> float:
     """Return the level before rounding: the logarithm of what a character of the line is worth."""
+    draft = each.draft
     worth = sum(worth * _SEEN if token in seen else worth for token, worth in each.worths) * rarity[each.shape]
-    density = (0.15 + worth) / (8 + len(each.draft.text))
-    return 8.5 + 1.25 * math.log2(density) + each.lift
+    density = (0.1 + worth) / (_OVERHEAD + len(draft.text)) + _PROSE.get(draft.mark, 0.0)
+    return _TOP + _SLOPE * math.log2(density) + each.lift
 
 
 def masked(lines: Sequence[Draft]) -> list[Draft]:
     """Return the lines of one output that stay: the edges and the most telling, in order."""
-    kept = [index for index, line in enumerate(lines) if line.level or line.edge]
-    kept.sort(key=lambda index: (-lines[index].level, index))
-    return [lines[index] for index in sorted(kept[:_PER_OUTPUT])]
+    order = sorted(range(len(lines)), key=lambda index: (not lines[index].edge, -lines[index].level, index))
+    return [lines[index] for index in sorted(order[:_PER_OUTPUT])]

@@ -15,8 +15,9 @@ from typing import Any
 from diglot.core.compaction.record_calls import Call, Outcome
 from diglot.core.compaction.record_values import Check, Problem, Run, Step, StepStatus, one_line
 
+_HINT = re.compile(r"pass|fail|tests|ok\b|ran \d|examples?\b|pending", re.IGNORECASE)
 _SUMMARIES = tuple(
-    re.compile(pattern, re.MULTILINE)
+    re.compile(pattern)
     for pattern in (
         r"^=*\s*(?:\d+ \w+, )*\d+ (?:passed|failed|errors?|skipped|xfailed|deselected)\b.*$",  # pytest, playwright
         r"^test result: .*$",  # cargo
@@ -69,12 +70,11 @@ def ran(runs: dict[str, Run], command: str, outcome: Outcome) -> None:
 
 def checked(checks: dict[str, Check], command: str, outcome: Outcome) -> None:
     """Note what tests printed."""
-    body = outcome.body[-_LOOKED_AT:]
-    found = {match.start(): match[0] for pattern in _SUMMARIES for match in pattern.finditer(body)}
+    hinted = (line[:400] for line in outcome.body[-_LOOKED_AT:].split("\n") if _HINT.search(line))
+    found = [line for line in hinted if any(pattern.match(line) for pattern in _SUMMARIES)]
     if found:
-        lines = [found[start] for start in sorted(found)][-3:]
         checks.pop(command, None)
-        checks[command] = Check(command, one_line("; ".join(one_line(line.strip("= ")) for line in lines)))
+        checks[command] = Check(command, one_line("; ".join(one_line(line.strip("= ")) for line in found[-3:])))
         while len(checks) > _RECENT_CHECKS:
             del checks[next(iter(checks))]
 

@@ -30,6 +30,7 @@ _SCRIPTED = (
     re.compile(r"""\b(?:write|append)File(?:Sync)?\(\s*['"]([^'"\n]{1,300})['"]"""),
 )
 _DIFF = re.compile(r"^--- (?:a/)?(?P<old>\S+)[^\n]*\n\+\+\+ (?:b/)?(?P<new>\S+)", re.MULTILINE)
+_LONGEST = 200_000
 _PREFIXES = frozenset({"sudo", "env", "time", "command", "nohup", "exec", "then", "do", "else", "!", "{"})
 
 
@@ -44,7 +45,7 @@ class Simple(msgspec.Struct):
 def shell_changes(command: str) -> Iterator[tuple[FileChange, str]]:
     """Yield each change with the program that made it; a path stands as in the command, below its `cd`s."""
     folder = ""
-    for simple in parse_shell(command):
+    for simple in parse_shell(command[:_LONGEST]):
         while simple.words and (simple.words[0] in _PREFIXES or _ASSIGNMENT.match(simple.words[0])):
             simple.words.pop(0)
         program = posixpath.basename(simple.words[0]) if simple.words else ""

@@ -90,5 +90,7 @@ class Record(msgspec.Struct, frozen=True):
 
 def one_line(text: str, limit: int = 400) -> str:
     """Return the text as one clean line of at most `limit` characters, cut at the end with an ellipsis."""
+    if len(text) <= limit and text.isprintable():
+        return text.strip()
     clean = _BREAKS.sub(" ", _ESCAPES.sub("", text[: 4 * limit + 400])).strip()
     return clean if len(clean) <= limit else clean[: limit - 1].rstrip() + "…"

@@ -41,7 +41,7 @@ _HEADINGS = (
 )
 _GAP = "$0 …"
 _RECENT = 2500
-_RECENT_BONUS = 2.0
+_RECENT_BONUS = 2
 _EXCERPT = 5
 _BOXES: Final[dict[StepStatus, str]] = {"active": "[>]", "open": "[ ]", "done": "[x]"}
 _STATUSES: Final[dict[str, StepStatus]] = {box: status for status, box in _BOXES.items()}
@@ -72,7 +72,7 @@ def write_record(record: Record, *, characters: int) -> str:
     sections: set[int] = set()
     gaps: set[int] = set()
     room = characters - len(_TITLE)
-    for index in sorted(range(len(entries)), key=lambda index: (-entries[index].worth, -index)):
+    for index in sorted(range(len(entries)), key=lambda index: (-entries[index].worth, index)):
         entry = entries[index]
         cost = 1 + len(entry.text)
         if entry.section not in sections:
@@ -115,7 +115,7 @@ def _ledger_entries(ledger: Ledger) -> Iterator[_Entry]:
         state = "passed later" if problem.passed else "open"
         yield _Entry(3, (4 if problem.passed else 10) - age / 4, f"- {state}: {problem.command}\t{problem.text}")
     for age, run in _aged(ledger.runs):
-        worth = 7 if run.code else 4 if run.count > 1 else 0
+        worth = 7 if run.code else 4 if run.count > 1 else -1
         code = "?" if run.code is None else run.code
         yield _Entry(4, worth - age / 8, f"- exit {code} x{run.count}: {run.command}")
 
@@ -126,7 +126,7 @@ def _excerpt_entries(excerpt: Sequence[Line], *, first: int) -> Iterator[_Entry]
     head = -1
     for place, line in enumerate(excerpt, first):
         behind -= len(line.text)
-        worth = line.level + (_RECENT_BONUS if behind < _RECENT else 0.0)
+        worth = line.level + (min(line.level, _RECENT_BONUS) if behind < _RECENT else 0)
         below = line.mark in "&|"
         head = head if below else place
         yield _Entry(_EXCERPT, worth, f"{line.mark}{line.level} {line.text}", head if below else -1)
