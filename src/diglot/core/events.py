@@ -16,6 +16,7 @@ import msgspec
 
 from diglot.core.items import Compaction, Message, ToolCall
 
+Bytes = bytes  # So that a field can bear the name that every protocol gives it.
 Phase = Literal["queue", "load", "prefill"]
 Reason = Literal["stop", "length", "tool_calls", "load", "unload"]
 
@@ -57,7 +58,7 @@ class Alternative(msgspec.Struct, frozen=True):
 
     token: str
     logprob: float
-    bytes: bytes
+    bytes: Bytes
 
 
 class TokenLogprob(msgspec.Struct, frozen=True):
@@ -65,7 +66,7 @@ class TokenLogprob(msgspec.Struct, frozen=True):
 
     token: str
     logprob: float
-    bytes: bytes
+    bytes: Bytes
     top: tuple[Alternative, ...] = ()
 
 

@@ -1,8 +1,8 @@
 """Keeping: which of the messages that outlive a compaction still fit.
 
 What a person said is kept as it was written, the newest first within a share of the window, and the first
-message always, for it holds the task. Only when even these are too long are they abridged, which is the last
-resort. The choice depends on nothing but the messages, so that it is the same at every request and the KV
+message always, for it holds the task. Only when even these would fill the window are they abridged, which is the
+last resort. The choice depends on nothing but the messages, so that it is the same at every request and the KV
 cache holds. Neighbours: `services.compact`, `services.fold`.
 
 Invariant: a system or developer message is never left out, and the order never changes.
@@ -22,6 +22,7 @@ from diglot.core.request import Conversation, Generation
 log = logging.getLogger(__name__)
 
 _SHARE = 0.35
+_MOST = 0.75
 _SHORTEST = 200
 
 
@@ -43,11 +44,11 @@ async def kept_within(engine: Engine, request: Generation, kept: tuple[Item, ...
             (low, middle) if await tokens(_without(kept, users[1 : 1 + middle])) <= limit else (middle + 1, high)
         )
     fewer = _without(kept, users[1 : 1 + low]) if len(users) > 2 else kept  # noqa: PLR2004  the first and the last
-    log.info(
-        "left out %d of %d user messages that were older than there is room for", len(kept) - len(fewer), len(users)
-    )
+    if gone := len(kept) - len(fewer):
+        log.info("left out %d of %d user messages that were older than there is room for", gone, len(users))
     characters = max((length_of(item) for item in fewer), default=0)
-    while characters > _SHORTEST and await tokens(fewer) > limit:
+    most = int(engine.window * _MOST)
+    while characters > _SHORTEST and await tokens(fewer) > most:
         characters //= 2
         fewer = tuple(abridged(item, characters) if _is_user(item) else item for item in fewer)
     return fewer

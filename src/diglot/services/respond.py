@@ -124,17 +124,17 @@ class Responses:
                     pass
         except Fault:
             log.info("a response in the background failed")  # The record says why.
-        except asyncio.CancelledError:
-            ended = replace(record, status="cancelled", finished=self._clock.now())
-            await asyncio.shield(self._put(self._store, ended))
-            raise
 
     async def _stop(self, response: str) -> None:
+        """Stop a response that runs, and say so in its record."""
         task = self._running.get(response)
-        if task is not None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        if task is None:
+            return
+        task.cancel()
+        await asyncio.wait({task})
+        if task.cancelled():
+            record = await self.fetch(response)
+            await self._put(self._store, replace(record, status="cancelled", finished=self._clock.now()))
 
     async def _resolved(self, request: Respond) -> Respond:
         """Return the request with the items that it refers to."""

@@ -111,6 +111,8 @@ class Summarise:
 
     def _whole_pairs(self, start: int, end: int) -> int:
         """Move the end of a chunk back so that results stay with their calls, if anything is left then."""
+        if end == len(self._items):
+            return end
         back = end
         while back > start + 1 and isinstance(self._items[back], ToolResult):
             back -= 1
