@@ -27,7 +27,7 @@ from diglot.core.compaction.record_masking import exact
 from diglot.core.compaction.record_runs import checked, failed_or_passed, plan_of, ran
 from diglot.core.compaction.record_values import Check, FileChange, Ledger, Problem, Record, Run, Step, one_line
 from diglot.core.compaction.record_writing import read_summary, write_record, write_summary
-from diglot.core.compaction.window import is_shown_summary
+from diglot.core.compaction.window import is_kept, is_shown_summary
 from diglot.core.items import Item, Message, Reasoning, ToolCall, ToolResult
 
 __all__ = ["Record", "read_summary", "record_of", "write_record", "write_summary"]
@@ -82,15 +82,22 @@ def record_of(items: tuple[Item, ...], previous: Record | None) -> Record:
     not be kept twice. What was said before the last summary only counts for that.
     """
     before = previous or Record()
-    start = max((index for index, item in enumerate(items) if is_shown_summary(item)), default=-1) + 1
-    calls = {item.call_id: read_call(item) for item in items if isinstance(item, ToolCall)}
+    start = _start(items, again=previous is not None)
+    calls = [read_call(item) if isinstance(item, ToolCall) else None for item in items]
     book = _book(before.ledger, root=_root(items, calls))
-    known = {
-        token for item in items if isinstance(item, Message) and item.role != "assistant" for token in exact(item.text)
-    }
-    blocks = _blocks(items[start:], calls, book)
+    kept = (item.text for item in items if isinstance(item, Message) and is_kept(item))
+    known = {token for text in kept for token in exact(text)}
+    blocks = _blocks(items[start:], calls[start:], book)
     known.update(token for change in book.files.values() for token in exact(change.path))
     return Record(book.ledger(), excerpt_of(blocks, previous=before.excerpt, known=known))
+
+
+def _start(items: tuple[Item, ...], *, again: bool) -> int:
+    """Return where what was not recorded yet begins: behind the last summary, whether it stands there or was taken out."""
+    summaries = [index for index, item in enumerate(items) if is_shown_summary(item)]
+    if summaries:
+        return summaries[-1] + 1
+    return next((index for index, item in enumerate(items) if not is_kept(item)), len(items)) if again else 0
 
 
 def _book(ledger: Ledger, *, root: str) -> _Book:
@@ -104,21 +111,21 @@ def _book(ledger: Ledger, *, root: str) -> _Book:
     )
 
 
-def _root(items: tuple[Item, ...], calls: dict[str, Call]) -> str:
+def _root(items: tuple[Item, ...], calls: list[Call | None]) -> str:
     """Return the folder that the session works in, where something tells it."""
-    told = {call.workdir for call in calls.values() if call.workdir.startswith("/")}
+    told = {call.workdir for call in calls if call and call.workdir.startswith("/")}
     for item in items:
         if isinstance(item, Message) and item.role != "assistant":
             told.update(one or other for one, other in _CWD.findall(item.text[:_CWD_WITHIN]))
     return min(told, key=lambda folder: (len(folder), folder), default="/")
 
 
-def _blocks(items: tuple[Item, ...], calls: dict[str, Call], book: _Book) -> list[Block]:
+def _blocks(items: tuple[Item, ...], calls: list[Call | None], book: _Book) -> list[Block]:
     """Return the blocks of the excerpt in order, and enter in the book what was done."""
     blocks: list[Block] = []
-    by_call: dict[str, Block] = {}
+    asked: dict[str, tuple[Call, Block]] = {}
     sessions: dict[str, str] = {}
-    for item in items:
+    for item, read in zip(items, calls, strict=True):
         match item:
             case Message(role="assistant"):
                 blocks.append(said_block(item.text, ">"))
@@ -126,21 +133,27 @@ def _blocks(items: tuple[Item, ...], calls: dict[str, Call], book: _Book) -> lis
                 blocks.append(user_block(item.text))
             case Reasoning():
                 blocks.append(said_block(item.text, "~"))
-            case ToolCall():
-                by_call[item.call_id] = call_block(item, calls[item.call_id])
-                if plan_of(calls[item.call_id]) is None:  # A plan stands in the ledger.
-                    blocks.append(by_call[item.call_id])
+            case ToolCall() if read is not None:
+                asked[item.call_id] = (read, call_block(item, read))
+                if plan_of(read) is None:  # A plan stands in the ledger.
+                    blocks.append(asked[item.call_id][1])
             case ToolResult():
+                if item.call_id not in asked:
+                    asked[item.call_id] = _unasked(item)
+                    blocks.append(asked[item.call_id][1])
                 outcome = read_outcome(item.text)
-                call = calls.get(item.call_id) or Call(item.name or "", {}, "")
-                if item.call_id not in by_call:
-                    by_call[item.call_id] = call_block(ToolCall(item.call_id, item.name or "…", ""), call)
-                    blocks.append(by_call[item.call_id])
-                answered(by_call[item.call_id], outcome)
+                call, block = asked[item.call_id]
+                answered(block, outcome)
                 book.enter(call, outcome, _command(call, outcome, sessions))
             case _:
                 pass
     return blocks
+
+
+def _unasked(item: ToolResult) -> tuple[Call, Block]:
+    """Return a call that is not among the items, so that its result has a head."""
+    call = ToolCall(item.call_id, item.name or "…", "")
+    return read_call(call), call_block(call, read_call(call))
 
 
 def _command(call: Call, outcome: Outcome, sessions: dict[str, str]) -> str | None:

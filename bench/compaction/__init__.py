@@ -1,0 +1,1 @@
+"""How much a compaction keeps: scripted agent sessions with planted facts, and what is counted on them."""
