@@ -36,6 +36,8 @@ VERBS: Final[Mapping[str, str]] = MappingProxyType(
         "stop": "Unload models.",
         "pull": "Get models: the starter models, or a GGUF file.",
         "rm": "Remove models.",
+        "launch": "Start a coding agent on a local model.",
+        "compaction": "Look into compaction items.",
         "doctor": "Look at machine, engine, models and port, and say what is wrong.",
     }
 )

@@ -29,6 +29,7 @@ class ListedReply(msgspec.Struct, frozen=True, kw_only=True):
     digest: str = ""
     size: int = 0
     modified_at: datetime | None = None
+    capabilities: tuple[str, ...] | None = ()
 
 
 class TagsReply(msgspec.Struct, frozen=True):

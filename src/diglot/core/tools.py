@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -26,7 +26,7 @@ from diglot.core.request import Generation, Schema, ToolMode, ToolSpec
 _MOST_CALLS = 8
 _LONGEST_NAME = 64  # What OpenAI's protocol allows, and so the strictest server behind us.
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
-_FREEFORM: Schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+_FREEFORM: Final[Schema] = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 

@@ -9,13 +9,14 @@ Invariant: a name that was given is never replaced by another model.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from diglot.core.errors import InvalidField, ModelIncapable, ModelNotFound, NoModel
 from diglot.core.model import Capability, InvalidName, Model, ModelCard, ModelRef
 from diglot.core.ports import ModelStore
 
-_ABILITY_WORD = {Capability.COMPLETION: "chat", Capability.EMBEDDING: "embedding"}
+_ABILITY_WORD: Final[Mapping[Capability, str]] = {Capability.COMPLETION: "chat", Capability.EMBEDDING: "embedding"}
 
 
 class Catalog:
