@@ -14,7 +14,7 @@ import re
 import msgspec
 
 from diglot.core.compaction.record_calls import Call, Outcome, read_call, read_outcome
-from diglot.core.compaction.record_changes import changes_of, merged
+from diglot.core.compaction.record_changes import changes_of, merged, patch_in
 from diglot.core.compaction.record_excerpt import (
     Block,
     answered,
@@ -62,7 +62,7 @@ class _Book(msgspec.Struct):
         """Enter a call that was answered. `command` is what it continues, where it is a process's input."""
         for change in changes_of(call, outcome):
             merged(self.files, self.below_root(change))
-        if command is not None and outcome.session is None:
+        if command is not None and outcome.session is None and patch_in(call) is None:
             ran(self.runs, command, outcome)
             checked(self.checks, command, outcome)
             self.problems = failed_or_passed(self.problems, command, outcome)

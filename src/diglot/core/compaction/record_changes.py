@@ -47,7 +47,7 @@ _DELETES = re.compile(r"delete|remove|unlink", re.IGNORECASE)
 
 def changes_of(call: Call, outcome: Outcome) -> Iterator[FileChange]:
     """Yield what the call changed."""
-    patch = _patch(call)
+    patch = patch_in(call)
     if patch is not None:
         yield from () if outcome.failed else _patched(patch, call, outcome)
     elif call.command is not None:
@@ -88,7 +88,7 @@ def merged(changes: dict[str, FileChange], change: FileChange) -> None:
     changes[path] = FileChange(path, kind, source)
 
 
-def _patch(call: Call) -> str | None:
+def patch_in(call: Call) -> str | None:
     """Return the patch that a call holds, in whatever way it was handed over."""
     if call.command is not None:
         return call.command if "apply_patch" in call.command and _BEGIN in call.command else None

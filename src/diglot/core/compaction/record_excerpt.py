@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from diglot.core.compaction.record_calls import Call, Outcome
+from diglot.core.compaction.record_changes import files_of_patch, patch_in
 from diglot.core.compaction.record_masking import Draft, exact, judge, masked
 from diglot.core.compaction.record_values import Line, Mark, one_line
 from diglot.core.items import ToolCall
@@ -30,7 +31,8 @@ _SPACES = re.compile(r"\s{2,}")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\sa-z])|(?<=[\u3002\uff01\uff1f])")
 _CUT = re.compile(r"[,;\s]")
 _MOST_LINES = 20_000
-_SHELL_NAMES = frozenset({"exec_command", "shell", "shell_command", "bash", "local_shell", "container.exec"})
+_PATCHED = re.compile(r"[+-](?!\+\+|--)")
+_SHELL_NAMES = frozenset({"exec_command", "shell", "shell_command", "bash", "local_shell"})
 
 
 class Block(msgspec.Struct):
@@ -57,16 +59,19 @@ def user_block(text: str) -> Block:
 def call_block(item: ToolCall, call: Call) -> Block:
     """Return a call before its result is known."""
     name = flat_name(item)
-    if call.command is not None:
-        first, *rest = call.command.strip().split("\n")
-        shown = first if name.lower() in _SHELL_NAMES else f"{name}: {first}"
-        pieces = [*_pieces(shown, _HEAD), *(piece for line in rest for piece in _pieces(line))]
+    patch = patch_in(call)
+    if patch is not None:
+        paths = " ".join(dict.fromkeys(change.path for change in files_of_patch(patch)))
+        shown, rest = f"apply_patch {paths}", [line for line in patch.split("\n") if _PATCHED.match(line)]
+    elif call.command is not None:
+        shown, *rest = call.command.strip().split("\n")
+        shown = shown if name.lower() in _SHELL_NAMES else f"{name}: {shown}"
     elif call.arguments:
-        pairs, texts = _flattened(call.arguments)
-        pieces = [*_pieces(" ".join([name, *pairs]), _HEAD), *(piece for line in texts for piece in _pieces(line))]
+        pairs, rest = _flattened(call.arguments)
+        shown = " ".join([name, *pairs])
     else:
-        first, *rest = item.arguments.strip().split("\n")
-        pieces = [*_pieces(f"{name} {first}", _HEAD), *(piece for line in rest for piece in _pieces(line))]
+        shown, *rest = f"{name} {item.arguments.strip()}".split("\n")
+    pieces = [*_pieces(shown, _HEAD), *(piece for line in rest for piece in _pieces(line))]
     head, *given = pieces or [name]
     return Block([Draft("$", head)], [Draft("&", piece) for piece in given], call_id=item.call_id)
 

@@ -26,6 +26,7 @@ _WORTH = (
     # (what a token looks like, what it is worth, its letter in a line's shape)
     (r"\d{4}-\d\d-\d\d", 1.5, "d"),
     (r"\d{4}-\d\d-\d\dT[\d:.,+Z-]*|\d\d:\d\d:\d\d(?:[.,]\d+)?Z?", 0.2, "t"),
+    (r"[bcdlps-][rwxsStT-]{9}", 0.0, "w"),
     (r"[a-z]+://.{4,}", 4.0, "u"),
     (r"(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?|[a-z][\w.-]*:\d{2,5}", 4.0, "a"),
     (r"E[A-Z]{4,}|SIG[A-Z]{3,}", 3.5, "c"),
@@ -40,14 +41,14 @@ _WORTH = (
     (r"--?[a-zA-Z][\w-]*", 0.8, "f"),
     (r"--?[a-zA-Z][\w-]*=.+", 2.5, "f"),
     (r"[A-Za-z_][\w.-]*[=:]\S*\d\S*", 3.2, "k"),
-    (r"[A-Za-z_][\w.-]*=\S+", 2.2, "k"),
+    (r"[A-Za-z_][\w.-]*=\S+", 1.4, "k"),
     (r"\S*/\S*\d\S*", 2.6, "p"),
     (r"\S+/\S+|/\S+", 2.0, "p"),
     (r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", 2.2, "i"),
     (r"[\w-]+(?:\.[\w-]+)*\.[a-z]\w{0,5}(?::\d+)*", 1.8, "p"),
     (r"\w*[A-Za-z]\w*\d\w*", 1.6, "i"),
     (r"[a-z]+(?:-[a-z0-9]+)+", 0.9, "i"),
-    (r"\w+(?:(?:_|::|\.|->)\w+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*", 1.0, "i"),
+    (r"\w+(?:(?:_|::|\.|->)\w+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*", 0.7, "i"),
 )
 _KINDS = tuple((re.compile(pattern), worth, letter) for pattern, worth, letter in _WORTH)
 _TELLING = (
@@ -62,15 +63,22 @@ _TELLING = (
     (re.compile(r"(?i)\b(?:total|found|using|listening|default|limit|max|min|version|port)\b"), 0.5),
     (re.compile(r"([\"'`])[^\"'`]{3,60}\1"), 0.4),
 )
-_LIFT: dict[Mark, float] = {"@": 0.0, ">": 3.0, "~": 0.5, "$": 0.5, "&": 0.2, "|": 0.0}
-_PROSE: dict[Mark, float] = {">": 0.03, "~": 0.01}
+_DULL = (
+    # (what a line of code or of a diff looks like, behind a line number, and how many levels it falls)
+    (re.compile(r"(?:\d+\s*[|:\u2192]?\s+)?(?:from|import|use|using|#include|package|require)\b"), 1.2),
+    (re.compile(r"(?:@@ -|index [0-9a-f]+\.\.|diff --git |\+\+\+ |--- )"), 2.0),
+    (re.compile(r"(?:\d+\s*[|:\u2192]?\s+)?[\W_]*$"), 3.0),
+)
+_LIFT: dict[Mark, float] = {"@": 0.0, ">": 2.4, "~": 0.4, "$": 0.4, "&": 0.2, "|": 0.0}
+_PROSE: dict[Mark, float] = {">": 0.035, "~": 0.015}
+_WORD = re.compile(r"\w{4,}")
 _RARE_BY: dict[Mark, float] = {"$": 0.5, "&": 0.7, ">": 0.5}
 _SEEN = 0.12
 _EDGE = 0.6
 _REMOVED = -3.0
-_TOP = 12.5
-_SLOPE = 2.0
-_OVERHEAD = 10
+_TOP = 12.4
+_SLOPE = 1.6
+_OVERHEAD = 14
 _PER_OUTPUT = 48
 _LOOKED_AT = 200
 _RARE = 0.5
@@ -114,6 +122,7 @@ class _Judged(msgspec.Struct):
     worths: list[tuple[str, float]]
     shape: tuple[str, str, str]
     lift: float
+    prose: float = 0.0
 
 
 def judge(drafts: Sequence[Draft], *, known: Iterable[str]) -> None:
@@ -122,6 +131,7 @@ def judge(drafts: Sequence[Draft], *, known: Iterable[str]) -> None:
     shapes = Counter(each.shape for each in judged)
     forms = Counter(each.shape[1] for each in judged)
     rarity = {shape: count**-_RARE * forms[shape[1]] ** -_RARE_FORM for shape, count in shapes.items()}
+    _hear(judged)
     order = sorted(
         range(len(judged)),
         key=lambda index: (-_score(judged[index], rarity, frozenset()), -index),
@@ -140,6 +150,14 @@ def _end(words: list[str], place: int, letters: list[str]) -> str:
     return word if word.isalpha() else "".join(letters[place : place + 1 or None])
 
 
+def _hear(judged: Sequence[_Judged]) -> None:
+    """Give statements the worth of their words: one that is said all the time says little."""
+    spoken = [(each, _WORD.findall(each.draft.text.lower())) for each in judged if each.draft.mark in _PROSE]
+    counts = Counter(word for _, words in spoken for word in set(words))
+    for each, words in spoken:
+        each.prose = _PROSE[each.draft.mark] * sum(len(word) / counts[word] for word in set(words))
+
+
 def _look(draft: Draft) -> _Judged:
     kinds = [(token, *_kind(token)) for token in tokens(draft.text)]
     letters: list[str] = []
@@ -151,6 +169,7 @@ def _look(draft: Draft) -> _Judged:
     start = draft.text[:_LOOKED_AT]
     lift = _LIFT[draft.mark] + (_EDGE if draft.edge else 0)
     lift += max((rise for pattern, rise in _TELLING if pattern.search(start)), default=0.0)
+    lift -= max((fall for pattern, fall in _DULL if pattern.match(start)), default=0.0)
     if draft.mark == "&" and draft.text.startswith("-"):
         lift += _REMOVED
     return _Judged(draft, list({token: (token, worth) for token, worth, _ in kinds if worth}.values()), shape, lift)
@@ -160,7 +179,7 @@ def _score(each: _Judged, rarity: dict[tuple[str, str, str], float], seen: set[s
     """Return the level before rounding: the logarithm of what a character of the line is worth."""
     draft = each.draft
     worth = sum(worth * _SEEN if token in seen else worth for token, worth in each.worths) * rarity[each.shape]
-    density = (0.1 + worth) / (_OVERHEAD + len(draft.text)) + _PROSE.get(draft.mark, 0.0)
+    density = (0.1 + worth + each.prose) / (_OVERHEAD + len(draft.text))
     return _TOP + _SLOPE * math.log2(density) + each.lift
 
 

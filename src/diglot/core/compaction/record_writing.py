@@ -43,6 +43,7 @@ _GAP = "$0 …"
 _RECENT = 2500
 _RECENT_BONUS = 2
 _EXCERPT = 5
+_LASTING = 3
 _BOXES: Final[dict[StepStatus, str]] = {"active": "[>]", "open": "[ ]", "done": "[x]"}
 _STATUSES: Final[dict[str, StepStatus]] = {box: status for status, box in _BOXES.items()}
 _T = TypeVar("_T")
@@ -72,7 +73,7 @@ def write_record(record: Record, *, characters: int) -> str:
     sections: set[int] = set()
     gaps: set[int] = set()
     room = characters - len(_TITLE)
-    for index in sorted(range(len(entries)), key=lambda index: (-entries[index].worth, index)):
+    for index in sorted(range(len(entries)), key=lambda index: _order(entries[index], index)):
         entry = entries[index]
         cost = 1 + len(entry.text)
         if entry.section not in sections:
@@ -88,6 +89,11 @@ def write_record(record: Record, *, characters: int) -> str:
         chosen.add(index)
         sections.add(entry.section)
     return "\n".join((_TITLE, *_laid_out(entries, chosen)))
+
+
+def _order(entry: _Entry, place: int) -> tuple[float, int]:
+    """Return what sorts entries: worth first. What tells much and was kept once is kept on; of noise, the newest."""
+    return -entry.worth, place if entry.worth >= _LASTING else -place
 
 
 def _laid_out(entries: Sequence[_Entry], chosen: set[int]) -> Iterator[str]:
