@@ -71,7 +71,7 @@ async def test_a_body_in_pieces_and_one_that_waits_to_be_asked_for_are_read() ->
 
 
 @pytest.mark.parametrize("upgrade", ["h2c", "websocket"])
-async def test_an_upgrade_that_is_not_known_is_passed_over(upgrade: str) -> None:
+async def test_an_upgrade_that_is_not_known_is_passed_over(upgrade: str, caplog: pytest.LogCaptureFixture) -> None:
     async with serving(World().application) as served:
         asks = f"Connection: Upgrade\r\nUpgrade: {upgrade}\r\n"
         for request in (post(b'{"text":"x"}', headers=asks), post(b"", "/nothing", headers=asks)):
@@ -80,6 +80,8 @@ async def test_an_upgrade_that_is_not_known_is_passed_over(upgrade: str) -> None
             reply = await line.until(b"\r\n\r\n")
             assert reply.startswith(b"HTTP/1.1 200" if b"/say" in request else b"HTTP/1.1 404")
             line.abort()
+    assert "Upgrade" not in caplog.text
+    assert "WebSocket" not in caplog.text
 
 
 @pytest.mark.parametrize("body", [b"{}", STREAM])

@@ -50,7 +50,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         thread.join()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def api(url: str) -> Any:
     """The document as a client gets it."""
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json")

@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator
 
 import pytest
 
 from diglot.core.errors import EngineFailed, LoadFailed
-from diglot.core.events import Progress, Started, TextDelta
+from diglot.core.events import Event, Progress, Started, TextDelta
+from diglot.core.request import Generation
 from tests.http.world import Exchange, World
 from tests.services.world import settle, until
 
@@ -174,6 +176,27 @@ async def test_a_client_that_leaves_while_its_body_is_read_starts_nothing() -> N
     reply.leave()
     await reply.task
     assert world.loader.begun == []
+
+
+async def test_a_bug_that_shows_when_the_client_leaves_is_still_logged(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    await world.warm()
+
+    async def buggy(request: Generation) -> AsyncGenerator[Event]:
+        try:
+            await asyncio.Event().wait()
+            yield Started(0)
+        finally:
+            raise KeyError("a bug")
+
+    world.engine.generate = buggy  # type: ignore[method-assign]
+    reply = world.ask("POST", "/say")
+    await until(lambda: world.residency._turnstiles)  # noqa: SLF001
+    await settle()
+    reply.leave()
+    await reply.task
+    assert any(record.exc_info for record in caplog.records)
+    assert world.is_at_rest()
 
 
 async def test_a_server_that_goes_down_cancels_and_frees() -> None:

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope
 
-from diglot.core.errors import BodyTooLarge, Cancelled, InvalidField, MalformedBody
+from diglot.core.errors import BodyTooLarge, Cancelled, Fault, InvalidField, MalformedBody
 from diglot.dialects.operation import Wire
 
 T = TypeVar("T")
@@ -77,9 +77,9 @@ async def while_listening(work: Coroutine[Any, Any, T], receive: Receive) -> T:
             return task.result()
         task.cancel()
         await asyncio.wait({task})
-        if not task.cancelled() and task.exception() is None:
-            return task.result()
-        raise Cancelled("the client left")
+        if task.cancelled() or isinstance(task.exception(), Fault):
+            raise Cancelled("the client left")
+        return task.result()  # It was done just now, or has a bug that nobody else would hear of.
     finally:
         gone.cancel()
         if not task.done():  # We are being cancelled ourselves.

@@ -23,7 +23,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     head_limit: ClassVar[int] = 64 * 1024
     patience: ClassVar[float] = 30.0
-    most_connections: ClassVar[int] = 1000
+    most_connections: ClassVar[int] = 500  # Half of the files that a process may have open by default.
     most_pipelined: ClassVar[int] = 16
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -88,6 +88,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answering = cycle
         super()._start_asgi_task(cycle, app)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: an upgrade may be passed over (RFC 9110, 7.8), and some clients ask for one every time."""
 
     def _arrived(self) -> None:
         self._overhead = 0
