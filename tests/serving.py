@@ -95,6 +95,10 @@ class Served:
         """Whether the log says something."""
         return any(text in line for line in self.log)
 
+    def log_count(self, text: str) -> int:
+        """Return how many lines of the log say something."""
+        return sum(text in line for line in self.log)
+
     def loaded(self) -> set[str]:
         """Return the names of the models that are in memory."""
         with self.http() as client:

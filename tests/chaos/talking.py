@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -15,12 +17,13 @@ import msgspec
 from tests.serving import CHAT, PATIENCE, Served
 
 
-class Door(msgspec.Struct, frozen=True):
-    """A chat endpoint. `cancelled` and `crashed` are what it says when the server goes down and when an engine dies."""
+class Door(msgspec.Struct, frozen=True, kw_only=True):
+    """A chat endpoint, and what it says when the server goes down, an engine dies, the queue is full, a stream ends well."""
 
     path: str
     cancelled: str
     crashed: str
+    busy: str
     end: str
 
     def body(self, prompt: str, *, stream: bool, model: str | None = None, most: int | None = None) -> dict[str, Any]:
@@ -43,8 +46,20 @@ class Door(msgspec.Struct, frozen=True):
         return self.end in text
 
 
-OLLAMA: Final = Door("/api/chat", "request canceled", f"the engine of model {CHAT!r} ended unexpectedly", '"done":true')
-OPENAI: Final = Door("/v1/chat/completions", "cancelled", "engine_crashed", "data: [DONE]")
+OLLAMA: Final = Door(
+    path="/api/chat",
+    cancelled="request canceled",
+    crashed=f"the engine of model {CHAT!r} ended unexpectedly",
+    busy="server busy, please try again.  maximum pending requests exceeded",
+    end='"done":true',
+)
+OPENAI: Final = Door(
+    path="/v1/chat/completions",
+    cancelled="cancelled",
+    crashed="engine_crashed",
+    busy="server_busy",
+    end="data: [DONE]",
+)
 DOORS: Final = (OLLAMA, OPENAI)
 
 
@@ -99,3 +114,40 @@ def waiting(
 def _whole(served: Served, door: Door, prompt: str, trace: Callable[[str, Any], None], **asked: Any) -> httpx2.Response:
     with served.http() as client:
         return client.post(door.path, json=door.body(prompt, stream=False, **asked), extensions={"trace": trace})
+
+
+class RawCall:
+    """A request on a socket of its own, sent when it is made. At the end of its block the socket is closed."""
+
+    def __init__(self, served: Served, door: Door, prompt: str, *, stream: bool, model: str | None = None) -> None:
+        body = json.dumps(door.body(prompt, stream=stream, model=model)).encode()
+        head = (
+            f"POST {door.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        parts = urlsplit(served.url)
+        self.socket = socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE)
+        self.socket.sendall(head.encode() + body)
+        self.text = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def read_until(self, mark: str) -> str:
+        """Read until a text has come, or everything has where it does not come; return what has come."""
+        while mark not in self.text and (data := self.socket.recv(65536)):
+            self.text += data.decode()
+        return self.text
+
+    def fileno(self) -> int:
+        """Return the number of the socket, so that it can be selected."""
+        return self.socket.fileno()
+
+
+def settle(served: Served) -> None:
+    """Return when the server has taken up what was sent before: it finds a model for us, as it did for them."""
+    with served.http() as client:
+        for _ in range(3):
+            assert client.post("/api/show", json={"model": "scripted"}).status_code == 200

@@ -10,6 +10,8 @@ import pytest
 from tests.chaos.talking import DOORS, OLLAMA, OPENAI, Door, streaming, waiting, whole
 from tests.serving import CHAT, serving_script, serving_starters, until
 
+pytestmark = pytest.mark.timeout(240)  # Real engines, on whatever machine this is.
+
 ENDLESS = {"slots": 2, "replies": [{"say": ["One ", "two "], "hang": True}]}
 LONG = {"replies": [{"say": "word " * 400_000}], "window": 10_000_000}
 

@@ -1,0 +1,67 @@
+"""The process of a model is killed in the middle of its answers: who is told, who goes on, and what comes next."""
+
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from diglot.core.model import ModelRef
+from diglot.store.local import LocalStore
+from tests.chaos.talking import DOORS, OLLAMA, Door, streaming, waiting, whole
+from tests.serving import CHAT, Served, serving, starter_folder, until
+
+pytestmark = pytest.mark.timeout(240)  # Real engines, on whatever machine this is.
+
+OTHER = "other:latest"
+STORY = "Tell me a long story."
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with two models that chat."""
+    home = tmp_path_factory.mktemp("two")
+    store = LocalStore(home / "models")
+    weights = LocalStore(starter_folder()).resolve(ModelRef.parse(CHAT)).weights
+    for name in (CHAT, OTHER):
+        store.add_file(weights, ModelRef.parse(name))
+    with serving(home, "--window", "2048") as made:
+        yield made
+
+
+def test_a_kill_ends_the_answers_of_that_model_and_nothing_else(served: Served, aside: ThreadPoolExecutor) -> None:
+    assert whole(served, OLLAMA, model=CHAT, most=1).status_code == 200
+    (victim,) = served.children()
+    with streaming(served, OLLAMA, STORY, model=OTHER, most=80) as survivor:
+        survivor.read_until("}")
+        doomed = {door: waiting(aside, served, door, STORY, model=CHAT) for door in DOORS}
+        with (
+            streaming(served, DOORS[0], STORY, model=CHAT) as one,
+            streaming(served, DOORS[1], STORY, model=CHAT) as two,
+        ):
+            streams = {DOORS[0]: one, DOORS[1]: two}
+            for stream in streams.values():
+                stream.read_until("}")
+            os.kill(victim.pid, signal.SIGKILL)
+            for door, stream in streams.items():
+                assert door.fault(stream.rest()) == door.crashed
+                assert not door.is_complete(stream.text)
+        for door, answer in doomed.items():
+            assert answer.result().status_code == 500
+            assert door.fault(answer.result().text) == door.crashed
+        assert OLLAMA.is_complete(survivor.rest())
+    for door in DOORS:
+        assert whole(served, door, model=CHAT, most=1).status_code == 200
+    assert served.loaded() == {CHAT, OTHER}
+    assert len(served.children()) == 2
+    assert not served.log_has("Traceback")
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.path)
+def test_a_model_that_died_while_nobody_looked_is_loaded_anew(served: Served, door: Door) -> None:
+    assert whole(served, door, model=CHAT, most=1).status_code == 200
+    for child in served.children():
+        child.kill()
+    until(lambda: not served.children())
+    assert whole(served, door, model=CHAT, most=1).status_code == 200
