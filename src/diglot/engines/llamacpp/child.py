@@ -40,6 +40,7 @@ def parameters(launch: Launch) -> xllamacpp.CommonParams:
     params.n_parallel = launch.slots
     params.kv_unified = True
     params.kv_unified_per_slot = launch.window
+    params.cache_ram_mib = launch.saved
     params.n_batch = params.n_ubatch = launch.batch
     params.cpuparams.n_threads = launch.threads
     params.cpuparams_batch.n_threads = launch.batch_threads

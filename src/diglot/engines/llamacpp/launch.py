@@ -15,7 +15,8 @@ import msgspec
 class Launch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything a child needs to serve one model.
 
-    `window` is the most tokens one conversation may hold, `pool` what all slots share, both in tokens.
+    `window` is the most tokens one conversation may hold, `pool` what all slots share, both in tokens; `saved` is
+    how many MiB of prompts that left the pool are kept for when they come back.
     `program` is a `llama-server` binary to run instead of the library. `use_mmap` None leaves it to llama.cpp.
     """
 
@@ -27,6 +28,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     threads: int
     batch_threads: int
     batch: int
+    saved: int = 0
     embedding: bool = False
     pooling: Literal["none", "mean", "cls", "last", "rank"] | None = None
     projector: str | None = None

@@ -63,6 +63,7 @@ class LlamaLoader:
             threads=options.threads or max(1, self._limits.cores - (0 if embedding else 1)),
             batch_threads=options.threads or self._limits.cores,
             batch=sizes.batch,
+            saved=sizes.saved >> 20,
             embedding=embedding,
             pooling=model.anatomy.pooling if embedding else None,
             projector=str(model.projector) if model.projector else None,

@@ -48,7 +48,8 @@ def arguments(launch: Launch, *, port: int, key_file: Path) -> list[str]:
     """Translate a launch into a command line, which holds no secret."""
     line: list[object] = [launch.program, "--model", launch.model, "--host", "127.0.0.1", "--port", port]
     line += ["--api-key-file", key_file, "--ctx-size", launch.pool, "--parallel", launch.slots, "--kv-unified"]
-    line += ["--batch-size", launch.batch, "--ubatch-size", launch.batch]
+    line += ["--kv-unified-per-slot", launch.window]
+    line += ["--cache-ram", launch.saved, "--batch-size", launch.batch, "--ubatch-size", launch.batch]
     line += ["--threads", launch.threads, "--threads-batch", launch.batch_threads, "--no-webui", "--slots", "--jinja"]
     if launch.embedding:
         line += ["--embeddings"]

@@ -13,6 +13,7 @@ from diglot.core.request import LoadOptions
 _UNKNOWN_WINDOW = 4096
 _ENCODER_BATCH = 8192
 _BATCH = 128
+_SAVED = 1024**3  # llama.cpp's own default is eight times that, for each model.
 _OVERHEAD = 192 * 1024 * 1024  # Compute buffers and the library itself, measured at 75 to 170 MB.
 
 
@@ -25,12 +26,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of one window, of the pool that all slots share, and of one batch; `memory` in bytes."""
+    """Tokens of one window, of the pool that all slots share, and of one batch.
+
+    `saved` is how many bytes of prompts are kept outside the pool, `memory` what everything takes at most, in bytes.
+    """
 
     window: int
     pool: int
     batch: int
     slots: int
+    saved: int
     memory: int
 
 
@@ -39,19 +44,25 @@ def sizes_of(model: Model, options: LoadOptions, limits: Limits) -> Sizes:
 
     The window is what was asked for, at most what the model was trained for; unasked, as much of that as the
     cache allowance holds. The pool is a full window for each slot if the allowance holds it, and never less
-    than one window. A batch is 128 tokens: on a CPU it reads a prompt as fast as 512, lets a client who
+    than one window; as much again, up to a limit, keeps prompts that had to leave it. A batch is 128 tokens: on a CPU it reads a prompt as fast as 512, lets a client who
     leaves go four times sooner and keeps the others' answers flowing (measured).
     """
     trained = model.anatomy.context_length or _UNKNOWN_WINDOW
     files = model.size + _OVERHEAD
     if model.capabilities.embedding and not model.capabilities.completion:
         window = min(trained, options.window or trained, _ENCODER_BATCH)
-        return Sizes(window=window, pool=window * limits.slots, batch=window, slots=limits.slots, memory=files)
+        return Sizes(window=window, pool=window * limits.slots, batch=window, slots=limits.slots, saved=0, memory=files)
     token = model.anatomy.kv_bytes_per_token
     allowed = limits.cache // token if token else trained * limits.slots
     window = min(trained, options.window or max(allowed, min(trained, _UNKNOWN_WINDOW)))
     pool = min(limits.slots * window, max(window, allowed))
     pool += -pool % 256  # llama.cpp rounds up to this itself.
+    saved = min(pool * token, _SAVED)
     return Sizes(
-        window=window, pool=pool, batch=options.batch or _BATCH, slots=limits.slots, memory=files + pool * token
+        window=window,
+        pool=pool,
+        batch=options.batch or _BATCH,
+        slots=limits.slots,
+        saved=saved,
+        memory=files + pool * token + saved,
     )
