@@ -1,5 +1,6 @@
 """The other host: a `llama-server` binary, for a build that the library's wheel does not offer (CUDA, ROCm).
 
+It must be about as new as the library, whose options these are.
 Runs inside the child, which watches over it as over the library: the parent sees no difference.
 The key is handed over in a file that only this user can read and that is gone once the server listens.
 
@@ -63,8 +64,8 @@ def arguments(launch: Launch, *, port: int, key_file: Path) -> list[str]:
         line += ["--n-gpu-layers", launch.gpu_layers]
     if launch.main_gpu is not None:
         line += ["--main-gpu", launch.main_gpu]
-    if launch.use_mmap is False:
-        line += ["--no-mmap"]
+    if launch.use_mmap is not None:
+        line += ["--load-mode", "mmap" if launch.use_mmap else "none"]
     return [str(each) for each in line]
 
 
