@@ -142,3 +142,35 @@ def test_the_longest_value_fits_the_tokens_there_are(schema: Any, tokens: int) -
 def test_bounding_twice_is_bounding_once(schema: Any, tokens: int | None) -> None:
     once = bounded(schema, tokens=tokens)
     assert bounded(once, tokens=tokens) == once
+
+
+scalars = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from(["", "a", "bcd"]))
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("abc"), inner, max_size=3)),
+    max_leaves=6,
+)
+looser = st.one_of(
+    schemas,
+    st.sampled_from(
+        [
+            {},
+            {"type": "object"},
+            {"type": "array"},
+            {"type": ["string", "null"], "minLength": 2},
+            {"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "string"}},
+            {"type": "array", "prefixItems": [{"type": "integer"}], "items": False},
+            {"type": "object", "properties": {"a": {}}, "additionalProperties": True},
+            {"type": "object", "properties": {"a": True}, "required": ["a"]},
+            {"allOf": [{"properties": {"a": {"type": "integer"}}}, {"properties": {"b": {}}}]},
+        ]
+    ),
+)
+
+
+@given(looser, values)
+def test_what_the_bounded_schema_allows_the_given_one_allows(schema: Any, value: Any) -> None:
+    made = bounded(schema)
+    Draft202012Validator.check_schema(made)
+    if Draft202012Validator(made).is_valid(value):
+        assert Draft202012Validator(schema).is_valid(value)

@@ -23,11 +23,11 @@ from diglot.core.errors import InvalidField
 from diglot.core.items import ToolCall
 from diglot.core.request import Generation, Schema, ToolMode, ToolSpec
 
-_MOST_CALLS = 8
-_LONGEST_NAME = 64  # What OpenAI's protocol allows, and so the strictest server behind us.
-_ODD = re.compile(r"[^A-Za-z0-9_-]")
+_MOST_CALLS: Final = 8
+_LONGEST_NAME: Final = 64  # What OpenAI's protocol allows, and so the strictest server behind us.
+_ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 _FREEFORM: Final[Schema] = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class WrittenCall(msgspec.Struct, frozen=True):
