@@ -235,6 +235,34 @@ async def test_memory_counts_until_an_engine_has_really_ended() -> None:
     assert impatient.cancelled()
 
 
+async def test_one_that_goes_already_is_enough_where_it_makes_enough_room() -> None:
+    world = World(budget=25)
+    await use(world, model("one"))
+    await use(world, model("two"))
+    ended = asyncio.Event()
+    world.loader.engines[0].close = ended.wait  # type: ignore[method-assign, assignment]
+    unloading = asyncio.create_task(world.residency.unload(model("one")))
+    await settle()
+    waiting = asyncio.create_task(use(world, model("three")))
+    await settle()
+    ended.set()
+    await asyncio.gather(unloading, waiting)
+    assert sorted(world.names) == ["three:latest", "two:latest"]
+
+
+async def test_one_that_nobody_uses_makes_room_before_one_in_use() -> None:
+    world = World(budget=25)
+    user, leave = begin(world, model("one"))
+    await settle()
+    await world.clock.advance(1)
+    await use(world, model("two"))
+    await use(world, model("three"))
+    await use(world, model("one"))
+    assert sorted(world.names) == ["one:latest", "three:latest"]
+    leave.set()
+    await user
+
+
 async def test_one_who_makes_room_and_is_cancelled_leaves_nobody_waiting_for_ever() -> None:
     world = World(budget=15)
     await use(world, model("one"))

@@ -41,11 +41,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on, unless it has been enough."""
-        if self.transport.is_closing():
-            return
         self._overhead += len(data)
         if self._timer is None and self._is_silent:
-            self._expect()  # The next request on a connection that was kept.
+            self._expect()  # The next request, or what is left of a body that was refused.
         super().data_received(data)
         if self._overhead > self.head_limit and not self.transport.is_closing():
             self._refuse(*_TOO_LARGE)
@@ -69,12 +67,6 @@ class BoundedProtocol(HttpToolsProtocol):
         """Take the end of a request."""
         self._arrived()
         super().on_message_complete()
-
-    def on_response_complete(self) -> None:
-        """Take the end of an answer. What is left of the request is read and dropped, but not for ever."""
-        super().on_response_complete()
-        if self.cycle.more_body:
-            self._expect()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the request that is being answered, which need not be the newest one."""
