@@ -24,6 +24,11 @@ def shell(command: str, code: int, output: str = "", *, call_id: str = "c") -> t
         ("Exit code: 2\nWall time: 1 seconds\nTotal output lines: 9\nOutput:\nhi", 2, "hi"),
         ('{"output":"hi","metadata":{"exit_code":3,"duration_seconds":0.1}}', 3, "hi"),
         ('{"stdout":"hi","stderr":"ho","exitCode":1}', 1, "hi\nho"),
+        (
+            '[{"stdout":"a","outcome":{"type":"exit","exit_code":9}},{"stdout":"b","outcome":{"exit_code":0}}]',
+            9,
+            "a\nb",
+        ),
         ("hi\n<exit_code>4</exit_code>", 4, "hi\n<exit_code>4</exit_code>"),
         ("hi\n[exit code: 5]", 5, "hi\n[exit code: 5]"),
         ("hi\nCommand failed with exit code 6", 6, "hi\nCommand failed with exit code 6"),

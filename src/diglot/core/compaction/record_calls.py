@@ -97,18 +97,22 @@ def read_call(item: ToolCall) -> Call:
 
 def read_outcome(text: str) -> Outcome:
     """Read a result."""
-    report = _object(text) if text.lstrip()[:1] == "{" else {}
-    if report:
+    start = text.lstrip()[:1]
+    if start == "{" and (report := _object(text)):
         return _reported(report, text)
+    if start == "[" and (reports := _reports(text)):
+        outcomes = [_reported(each, "") for each in reports]
+        code = next((each.code for each in outcomes if each.code), outcomes[-1].code)
+        return _outcome(code, "\n".join(each.body for each in outcomes))
     header = _HEADER.match(text)
     if header:
-        code = _HEADER_CODE.search(header[0])
+        number = _HEADER_CODE.search(header[0])
         session = _HEADER_SESSION.search(header[0])
         body = text[header.end() :]
-        return _outcome(int(code[1]) if code else None, body, session=session[1] if session else None)
+        return _outcome(int(number[1]) if number else None, body, session=session[1] if session else None)
     edges = text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]}\n{text[-_EDGE:]}"
-    code = next((found for pattern in _CODES if (found := pattern.search(edges))), None)
-    return _outcome(int(code[1]) if code else None, text)
+    told = next((found for pattern in _CODES if (found := pattern.search(edges))), None)
+    return _outcome(int(told[1]) if told else None, text)
 
 
 def first_text(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
@@ -124,11 +128,12 @@ def _outcome(code: int | None, body: str, *, session: str | None = None) -> Outc
 def _reported(report: Mapping[str, Any], text: str) -> Outcome:
     """Read a result that is a JSON object."""
     metadata = report.get("metadata")
-    codes = [metadata, report] if isinstance(metadata, Mapping) else [report]
+    codes = [each for each in (metadata, report.get("outcome"), report) if isinstance(each, Mapping)]
     keys = ("exit_code", "exitCode", "returncode", "return_code", "exitStatus", "exit_status")
     code = next((each[key] for each in codes for key in keys if type(each.get(key)) is int), None)
     printed = [report[key] for key in ("output", "stdout", "stderr") if isinstance(report.get(key), str)]
     told = any(report.get(key) for key in ("error", "isError", "is_error")) or report.get("success") is False
+    told = told or report.get("status") in {"failed", "error"}
     body = "\n".join(filter(None, printed)) if printed else text
     outcome = _outcome(code, body)
     return Outcome(code=code, body=body, failed=outcome.failed or (told and code is None))
@@ -144,6 +149,9 @@ def _command(arguments: Mapping[str, Any]) -> str | None:
                 return value
             if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
                 return _unwrapped(value)
+        lines = place.get("commands")
+        if isinstance(lines, list) and lines and all(isinstance(line, str) for line in lines):
+            return "\n".join(lines)
     return None
 
 
@@ -157,10 +165,21 @@ def _unwrapped(words: list[str]) -> str:
 
 
 def _object(text: str) -> Mapping[str, Any]:
-    if text.lstrip()[:1] != "{" or len(text) > _LONGEST_JSON:
-        return {}
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
+    value = _json(text) if text.lstrip()[:1] == "{" else None
     return value if isinstance(value, dict) else {}
+
+
+def _reports(text: str) -> list[Mapping[str, Any]]:
+    """Return the results of several commands at once, as OpenAI's shell tool gives them."""
+    value = _json(text)
+    reports = value if isinstance(value, list) else []
+    return reports if all(isinstance(each, dict) and "outcome" in each for each in reports) else []
+
+
+def _json(text: str) -> Any:
+    if len(text) > _LONGEST_JSON:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -8,18 +8,18 @@ Invariant: a call that failed, by what its result says, changes nothing.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from diglot.core.compaction.record_calls import Call, Outcome, first_text
+from diglot.core.compaction.record_paths import below, name_of
 from diglot.core.compaction.record_shell import placed, shell_changes
 from diglot.core.compaction.record_values import FileChange, FileKind, one_line
 
 _BEGIN = "*** Begin Patch"
 _PATCH_LINE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move to: (.+?)\s*$", re.MULTILINE)
-_PATCH_KINDS: dict[str, FileKind] = {"Add": "added", "Update": "updated", "Delete": "deleted"}
+_PATCH_KINDS: Final[dict[str, FileKind]] = {"Add": "added", "Update": "updated", "Delete": "deleted"}
 _FOLDER = re.compile(r"^\s*cd\s+(?P<quote>['\"]?)(?P<folder>[^'\"&;\n]+?)(?P=quote)\s*(?:&&|;|\n)")
 _APPLIED = re.compile(r"^([AMD]) (\S.*?)\s*$", re.MULTILINE)
 _SUCCESS = re.compile(r"^Success\. Updated the following files:[^\n]*\n", re.MULTILINE)
@@ -41,6 +41,7 @@ _EDITS = (
 _LISTS = ("edits", "replacements", "changes", "diff", "patch", "blocks")
 _SOURCES = ("source", "src", "from", "old_path", "oldPath", "source_path")
 _TARGETS = ("destination", "dest", "dst", "to", "new_path", "newPath", "target", "destination_path")
+_OPERATIONS: Final[dict[str, FileKind]] = {"create_file": "added", "update_file": "updated", "delete_file": "deleted"}
 _MOVES = re.compile(r"move|rename|mv", re.IGNORECASE)
 _DELETES = re.compile(r"delete|remove|unlink", re.IGNORECASE)
 
@@ -99,8 +100,8 @@ def patch_in(call: Call) -> str | None:
 
 def _patched(patch: str, call: Call, outcome: Outcome) -> Iterator[FileChange]:
     folder = _FOLDER.match(patch)
-    below = posixpath.join(call.workdir, folder["folder"]) if folder else call.workdir
-    named = [placed(change, below) for change in files_of_patch(patch)]
+    root = below(call.workdir, folder["folder"]) if folder else call.workdir
+    named = [placed(change, root) for change in files_of_patch(patch)]
     success = _SUCCESS.search(outcome.body)
     if success:  # The list tells which of them were done.
         listed = [path for _, path in _APPLIED.findall(outcome.body[success.end() :])]
@@ -110,8 +111,8 @@ def _patched(patch: str, call: Call, outcome: Outcome) -> Iterator[FileChange]:
 
 
 def _same(change: FileChange, listed: str) -> bool:
-    tail = posixpath.basename(listed)
-    return posixpath.basename(change.path) == tail or posixpath.basename(change.source) == tail
+    tail = name_of(listed)
+    return name_of(change.path) == tail or name_of(change.source) == tail
 
 
 def _by_shell(call: Call, outcome: Outcome) -> Iterator[FileChange]:
@@ -135,7 +136,7 @@ def _edited(call: Call) -> Iterator[FileChange]:
     if source and target and _MOVES.search(call.name):
         yield placed(FileChange(target, "moved", source), call.workdir)
         return
-    kind = _edit_kind(arguments)
+    kind = _OPERATIONS.get(str(arguments.get("type"))) or _edit_kind(arguments)
     if call.path and _DELETES.search(call.name) and kind is None:
         yield placed(FileChange(call.path, "deleted"), call.workdir)
     elif call.path and kind:

@@ -15,13 +15,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Final
 
 import msgspec
 
 from diglot.core.compaction.record_values import Mark
 
 HIGHEST = 9
-_RUN = re.compile(r"[A-Za-z0-9_$@~./%+-][A-Za-z0-9_./:@%+=~#$&?*-]*")
+_RUN = re.compile(r"[A-Za-z0-9_$@~./%+-][A-Za-z0-9_./:@%+=~#$&?*-]+")
 _WORTH = (
     # (what a token looks like, what it is worth, its letter in a line's shape)
     (r"\d{4}-\d\d-\d\d", 1.5, "d"),
@@ -69,10 +70,10 @@ _DULL = (
     (re.compile(r"(?:@@ -|index [0-9a-f]+\.\.|diff --git |\+\+\+ |--- )"), 2.0),
     (re.compile(r"(?:\d+\s*[|:\u2192]?\s+)?[\W_]*$"), 3.0),
 )
-_LIFT: dict[Mark, float] = {"@": 0.0, ">": 2.4, "~": 0.4, "$": 0.4, "&": 0.2, "|": 0.0}
-_PROSE: dict[Mark, float] = {">": 0.035, "~": 0.015}
+_LIFT: Final[dict[Mark, float]] = {"@": 0.0, ">": 2.4, "~": 0.4, "$": 0.4, "&": 0.2, "|": 0.0}
+_PROSE: Final[dict[Mark, float]] = {">": 0.035, "~": 0.015}
 _WORD = re.compile(r"\w{4,}")
-_RARE_BY: dict[Mark, float] = {"$": 0.5, "&": 0.7, ">": 0.5}
+_RARE_BY: Final[dict[Mark, float]] = {"$": 0.5, "&": 0.7, ">": 0.5}
 _SEEN = 0.12
 _EDGE = 0.6
 _REMOVED = -3.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from diglot.core.compaction.record_calls import Call, Outcome
 from diglot.core.compaction.record_values import Check, Problem, Run, Step, StepStatus, one_line
@@ -47,7 +47,7 @@ _RECENT_RUNS = 400
 _ERRORS_OF_A_RUN = 3
 _LOOKED_AT = 400_000
 _STEP_TEXT = ("step", "content", "title", "task", "text", "description", "name", "activeForm")
-_STATUSES: dict[str, StepStatus] = {
+_STATUSES: Final[dict[str, StepStatus]] = {
     "in_progress": "active",
     "in-progress": "active",
     "inprogress": "active",

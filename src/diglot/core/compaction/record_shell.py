@@ -8,12 +8,13 @@ Invariant: linear in the length of the command; an unbalanced quote is taken as 
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import msgspec
 
+from diglot.core.compaction.record_paths import below, name_of
 from diglot.core.compaction.record_values import FileChange, FileKind
 
 _PIECE = re.compile(
@@ -31,6 +32,7 @@ _SCRIPTED = (
 )
 _DIFF = re.compile(r"^--- (?:a/)?(?P<old>\S+)[^\n]*\n\+\+\+ (?:b/)?(?P<new>\S+)", re.MULTILINE)
 _LONGEST = 200_000
+_LONGEST_PATH = 512
 _PREFIXES = frozenset({"sudo", "env", "time", "command", "nohup", "exec", "then", "do", "else", "!", "{"})
 
 
@@ -48,9 +50,9 @@ def shell_changes(command: str) -> Iterator[tuple[FileChange, str]]:
     for simple in parse_shell(command[:_LONGEST]):
         while simple.words and (simple.words[0] in _PREFIXES or _ASSIGNMENT.match(simple.words[0])):
             simple.words.pop(0)
-        program = posixpath.basename(simple.words[0]) if simple.words else ""
+        program = name_of(simple.words[0]) if simple.words else ""
         if program == "cd" and len(simple.words) > 1:
-            folder = posixpath.join(folder, simple.words[1])
+            folder = below(folder, simple.words[1])[:_LONGEST_PATH]
             continue
         for change in (*_redirected(simple), *_made_by(program, simple)):
             if not _OUTSIDE.match(change.path):
@@ -59,8 +61,8 @@ def shell_changes(command: str) -> Iterator[tuple[FileChange, str]]:
 
 def placed(change: FileChange, folder: str) -> FileChange:
     """Return the change with its paths below a folder, and without `./`."""
-    source = posixpath.normpath(posixpath.join(folder, change.source)) if change.source else ""
-    return FileChange(posixpath.normpath(posixpath.join(folder, change.path)), change.kind, source)
+    source = below(folder, change.source) if change.source else ""
+    return FileChange(below(folder, change.path), change.kind, source)
 
 
 def parse_shell(command: str) -> list[Simple]:
@@ -147,7 +149,7 @@ def _moved(words: list[str], _fed: str) -> Iterator[FileChange]:
     *sources, target = _operands(words) or [""]
     for source in sources:
         inside = len(sources) > 1 or target.endswith("/")
-        yield FileChange(posixpath.join(target, posixpath.basename(source)) if inside else target, "moved", source)
+        yield FileChange(below(target, name_of(source)) if inside else target, "moved", source)
 
 
 def _copied(words: list[str], _fed: str) -> Iterator[FileChange]:
@@ -181,7 +183,7 @@ def _patched(words: list[str], fed: str) -> Iterator[FileChange]:
         yield from (FileChange(path, "updated") for path in _operands(words)[:1] if not path.isdigit())
 
 
-_PROGRAMS: dict[str, Rule] = {
+_PROGRAMS: Final[dict[str, Rule]] = {
     "rm": _each("deleted"),
     "unlink": _each("deleted"),
     "touch": _each("added"),
@@ -194,7 +196,7 @@ _PROGRAMS: dict[str, Rule] = {
     "perl": _in_place,
     "patch": _patched,
 }
-_GIT: dict[str, Rule] = {
+_GIT: Final[dict[str, Rule]] = {
     "mv": _moved,
     "rm": _each("deleted"),
     "apply": lambda _words, fed: _patched([], fed) if fed else iter(()),
