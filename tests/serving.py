@@ -134,6 +134,6 @@ def serving_script(home: Path, script: dict[str, Any], *flags: str) -> Iterator[
 
 @contextmanager
 def serving_starters(home: Path, *flags: str) -> Iterator[Served]:
-    """Run a server with the starter models."""
-    with serving(home, "--models", str(starter_folder()), *flags) as served:
+    """Run a server with the starter models. One thread: two would spin against the other tests."""
+    with serving(home, "--models", str(starter_folder()), "--threads", "1", *flags) as served:
         yield served

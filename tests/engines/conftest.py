@@ -34,7 +34,7 @@ from diglot.store.starter import fetch_starter
 from tests.engines.asking import CountingIds
 
 KEPT = Path(__file__).parent.parent.parent / ".tools" / "models"
-LIMITS = Limits(slots=2, cache=256 * 1024**2, cores=os.cpu_count() or 1)
+LIMITS = Limits(slots=2, cache=256 * 1024**2, cores=1)  # A second thread would spin against the other tests.
 WINDOW = LoadOptions(window=2048)
 
 
@@ -90,7 +90,7 @@ async def scripted_engine(script: Script, *, name: int) -> Engine:
 async def somebody_elses(model: Model) -> AsyncIterator[str]:
     """Run a llama.cpp server that is not ours, whose key is `theirs`, and give its address."""
     launch = Launch(
-        model=str(model.weights), key="theirs", window=2048, pool=4096, slots=2, threads=1, batch_threads=2, batch=128
+        model=str(model.weights), key="theirs", window=2048, pool=4096, slots=2, threads=1, batch_threads=1, batch=128
     )
     child = await ChildProcess.start(launch, name="theirs", progress=nothing)
     try:
