@@ -109,7 +109,8 @@ def test_a_tool_is_called_and_its_result_goes_back(ollama_client: ollama.Client,
     messages: list[Any] = [{"role": "user", "content": ECHOED}]
     options = {"temperature": 0, "num_predict": 60}
     asked: Any = {"model": CHAT, "tools": [get_weather], "options": options}
-    answer: Any = ollama_client.chat(**asked, messages=messages, stream=stream)
+    chat: Any = ollama_client.chat
+    answer = chat(**asked, messages=messages, stream=stream)
     made = [line.message for line in answer] if stream else [answer.message]
     (call,) = [call for message in made for call in message.tool_calls or ()]
     assert call.function.name == "get_weather"
