@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -30,7 +31,18 @@ from diglot.http.protocol import BoundedProtocol
 from diglot.settings import load_settings
 from tests.http.world import TINY
 
-OPERATIONS = len({(row.method, row.path) for dialect in (OLLAMA, OPENAI) for row in dialect.operations})
+_PARAMETER = re.compile(r"{(\w+):\w+}")
+OUTGOING = {"/api/pull", "/api/push"}  # They reach for other machines, which a test does not.
+OPERATIONS = sorted(
+    (_PARAMETER.sub(r"{\1}", row.path), row.method)
+    for dialect in (OLLAMA, OPENAI)
+    for row in dialect.operations
+    if row.path not in OUTGOING
+)
+ANSWERED = {  # With a model that is there and a sensible body. The others want what only an earlier request makes.
+    *("/", "/api/version", "/api/tags", "/api/ps", "/api/show", "/api/chat", "/api/generate", "/api/embed"),
+    *("/api/embeddings", "/v1/models", "/v1/models/{id}", "/v1/chat/completions", "/v1/completions", "/v1/embeddings"),
+}
 BOUNDED = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
@@ -73,10 +85,10 @@ def test_the_document_tells_of_every_operation_with_its_parameters_and_bodies() 
     assert (parameter["name"], parameter["in"], parameter["required"]) == ("id", "path", True)
 
 
-@pytest.mark.parametrize("place", range(OPERATIONS))
-def test_the_server_keeps_to_the_document_when_asked_rightly(api: Any, place: int) -> None:
-    operation = _operation(api, place)
-    embeds = "embed" in operation.path
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_the_server_keeps_to_the_document_when_asked_rightly(api: Any, path: str, method: str) -> None:
+    operation = api[path][method]
+    embeds = "embed" in path
     seen: list[int] = []
 
     @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
@@ -86,19 +98,19 @@ def test_the_server_keeps_to_the_document_when_asked_rightly(api: Any, place: in
             case.body["model"] = "scripted-embed" if embeds else "scripted"
             if "messages" in case.body and len(seen) % 2:  # Else nearly none of them makes sense.
                 case.body = {"model": "scripted", "messages": [{"role": "user", "content": "Hello"}]}
-        if case.path_parameters:
+        if path == "/v1/models/{id}":
             case.path_parameters["id"] = "scripted"
         response = case.call(timeout=20)
         seen.append(response.status_code)
         case.validate_response(response, checks=CHECKS)
 
     keeps()
-    assert 200 in seen, seen
+    assert 200 in seen or path not in ANSWERED, seen
 
 
-@pytest.mark.parametrize("place", range(OPERATIONS))
-def test_the_server_refuses_and_never_breaks_when_asked_wrongly(api: Any, place: int) -> None:
-    operation = _operation(api, place)
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_the_server_refuses_and_never_breaks_when_asked_wrongly(api: Any, path: str, method: str) -> None:
+    operation = api[path][method]
 
     @given(case=operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
     @BOUNDED
@@ -107,7 +119,3 @@ def test_the_server_refuses_and_never_breaks_when_asked_wrongly(api: Any, place:
 
     with suppress(Unsatisfiable):  # Nothing can be wrong where nothing is asked for.
         keeps()
-
-
-def _operation(api: Any, place: int) -> Any:
-    return list(api.get_all_operations())[place].ok()
