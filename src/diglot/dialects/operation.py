@@ -42,11 +42,15 @@ class Stamp(msgspec.Struct, frozen=True):
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    """A request, with `view`: what only the renderer of this operation needs. `stream` as the client asked."""
+    """A request, with `view`: what only the renderer of this operation needs. `stream` as the client asked.
+
+    `notes` are sentences for the log about what was left out of the request.
+    """
 
     request: Request
     view: Any = None
     stream: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class Renderer(Protocol):
@@ -95,12 +99,25 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     error: Callable[[AnyFault], Rendered] | None = None
 
 
+class Socket(msgspec.Struct, frozen=True, kw_only=True):
+    """An endpoint over a WebSocket: each message is a request, and each line that its renderer gives is a message back.
+
+    What one connection sends is answered one after the other. `error` renders a fault before the first line.
+    """
+
+    path: str
+    parse: Callable[[Wire], Parsed]
+    stream: Callable[[Any, Stamp], Renderer]
+    error: Callable[[AnyFault], bytes]
+
+
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """One protocol. `prefix` is where its paths begin; a fault outside every path is rendered by the longest match."""
 
     name: str
     prefix: str
     operations: tuple[Operation, ...]
+    sockets: tuple[Socket, ...] = ()
     error: Callable[[AnyFault], Rendered]
 
 

@@ -16,7 +16,17 @@ from contextlib import aclosing
 from msgspec.structs import replace
 
 from diglot.core.errors import ContextExceeded, ModelIncapable
-from diglot.core.events import Compacted, Event, Finished, ReasoningDelta, Started, TextDelta, Timings, ToolCallDone
+from diglot.core.events import (
+    Compacted,
+    Event,
+    Finished,
+    ReasoningDelta,
+    Started,
+    TextDelta,
+    Timings,
+    ToolCallDone,
+    Usage,
+)
 from diglot.core.items import Item, Message, Role, ToolResult, images_of, said
 from diglot.core.model import Capability, Model
 from diglot.core.overflow import removable, without_oldest
@@ -51,15 +61,18 @@ class Generate:
         async with self._residency.turn(model, residence.load, residence.keep_alive) as engine:
             loaded = self._clock.monotonic_ns() - begun
             request = await self._fold.within(request, engine)
+            usage = Usage()
             if wish := self._fold.wish(request, engine.window):
                 async with aclosing(self._fold(request, engine, wish)) as events:
                     async for event in events:
                         yield event
                         if isinstance(event, Compacted):
+                            usage = event.usage
                             request = self._fold.after(request, event, original)
                 if wish.instead:
                     total = self._clock.monotonic_ns() - begun
-                    yield Finished(reason="stop", timings=Timings(total=total, load=loaded))
+                    yield Started(input_tokens=usage.input, model=model.name)
+                    yield Finished(reason="stop", usage=usage, timings=Timings(total=total, load=loaded))
                     return
             if request.overflow is Overflow.TRUNCATE:
                 request = await _fitted(request, engine)

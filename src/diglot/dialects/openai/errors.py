@@ -139,12 +139,14 @@ def _of_responses(fault: BrokenCompaction | NothingGained | UnknownResponse | Co
             return _Form(HTTPStatus.BAD_REQUEST, "invalid_compaction_item", param=fault.field)
         case NothingGained():
             return _Form(HTTPStatus.BAD_REQUEST, "compaction_gains_nothing")
-        case UnknownResponse(field=None):
-            return _Form(HTTPStatus.NOT_FOUND, "response_not_found")
         case UnknownResponse():
-            return _Form(HTTPStatus.BAD_REQUEST, "previous_response_not_found", param=fault.field)
+            message = f"no response 'resp_{fault.response}' is stored here"
+            if fault.field is None:
+                return _Form(HTTPStatus.NOT_FOUND, "response_not_found", message=message)
+            code = "previous_response_not_found"
+            return _Form(HTTPStatus.BAD_REQUEST, code, param=fault.field, message=message)
         case CompactionFailed():
-            return _Form(HTTPStatus.BAD_GATEWAY, "compaction_failed", kind=_SERVER)
+            return _Form(HTTPStatus.INTERNAL_SERVER_ERROR, "compaction_failed", kind=_SERVER)
         case _:
             assert_never(fault)
 

@@ -14,8 +14,6 @@ from diglot.core.errors import InvalidField
 from diglot.core.request import AnyJson, JsonSchema, OutputFormat, PlainText
 from diglot.core.schema import check_schema, loosened
 
-_FIELD = "response_format.json_schema.schema"
-
 
 class TextResponseBody(msgspec.Struct, tag_field="type", tag="text"):
     """Plain text."""
@@ -53,16 +51,17 @@ def format_of(body: FormatBody | None) -> OutputFormat:
             check_schema(body.schema, "response_format.schema")
             return JsonSchema(schema=body.schema)
         case JsonSchemaBody():
-            return _schema(body.json_schema)
+            return schema_format(body.json_schema, field="response_format.json_schema.schema")
         case _:
             return PlainText()
 
 
-def _schema(body: SchemaBody) -> OutputFormat:
+def schema_format(body: SchemaBody, *, field: str) -> OutputFormat:
+    """Return the format of a schema, which stands in `field`. Raises as `format_of` does."""
     if body.strict is not False:
-        check_schema(body.schema, _FIELD)
+        check_schema(body.schema, field)
         return JsonSchema(schema=body.schema, name=body.name)
     try:
-        return JsonSchema(schema=loosened(body.schema, _FIELD), name=body.name, strict=False)
+        return JsonSchema(schema=loosened(body.schema, field), name=body.name, strict=False)
     except InvalidField:  # A hint that makes no sense hints at JSON all the same.
         return AnyJson()

@@ -44,21 +44,22 @@ class TextLogprobsReply(msgspec.Struct, frozen=True):
     text_offset: list[int]
 
 
+def token_logprobs(tokens: Sequence[TokenLogprob]) -> list[TokenLogprobReply]:
+    """Return tokens with what they weigh."""
+    return [
+        TokenLogprobReply(
+            token=each.token,
+            logprob=_finite(each.logprob),
+            bytes=list(each.bytes),
+            top_logprobs=[_top(other) for other in each.top],
+        )
+        for each in tokens
+    ]
+
+
 def chat_logprobs(tokens: Sequence[TokenLogprob]) -> ChatLogprobsReply | None:
     """Return the form of chat, None where there are no tokens."""
-    if not tokens:
-        return None
-    return ChatLogprobsReply(
-        content=[
-            TokenLogprobReply(
-                token=each.token,
-                logprob=_finite(each.logprob),
-                bytes=list(each.bytes),
-                top_logprobs=[_top(other) for other in each.top],
-            )
-            for each in tokens
-        ]
-    )
+    return ChatLogprobsReply(content=token_logprobs(tokens)) if tokens else None
 
 
 def text_logprobs(tokens: Sequence[TokenLogprob], *, offset: int = 0) -> TextLogprobsReply | None:

@@ -182,7 +182,7 @@ def _parts(parts: Iterable[PartBody], path: str) -> Iterator[Part]:
             case RefusalPartBody():
                 yield Text(part.refusal)
             case ImagePartBody():
-                yield _image(part.image_url, f"{where}.image_url")
+                yield image_part(part.image_url, f"{where}.image_url")
             case AudioPartBody():
                 raise UnsupportedField(f"{where}.input_audio", "no model here hears")
             case FilePartBody():
@@ -191,7 +191,8 @@ def _parts(parts: Iterable[PartBody], path: str) -> Iterator[Part]:
                 )
 
 
-def _image(source: ImageUrlBody | str, field: str) -> Image:
+def image_part(source: ImageUrlBody | str, field: str) -> Image:
+    """Return the picture of a `data:` URL. Raises InvalidField and UnsupportedField."""
     url, field = (source.url, f"{field}.url") if isinstance(source, ImageUrlBody) else (source, field)
     scheme, _, rest = url.partition(":")
     match scheme.lower():
@@ -200,7 +201,7 @@ def _image(source: ImageUrlBody | str, field: str) -> Image:
             if not comma or not head.lower().endswith(";base64"):
                 raise InvalidField(field, "a data: URL must hold base64, as in data:image/png;base64,...")
             try:
-                return image_of(_bytes(data))
+                return image_of(bytes_of(data))
             except (binascii.Error, NotAnImage) as error:
                 raise InvalidField(field, f"holds no image: {error}") from None
         case "http" | "https":
@@ -209,7 +210,7 @@ def _image(source: ImageUrlBody | str, field: str) -> Image:
             raise InvalidField(field, "must be a data: URL with base64")
 
 
-def _bytes(text: str) -> bytes:
+def bytes_of(text: str) -> bytes:
     """Return what base64 holds, broken over lines and without its padding as some clients write it."""
     packed = "".join(text.split())
     if not packed.isascii():

@@ -1,7 +1,11 @@
-"""GET /v1/models and GET /v1/models/{id}: what is on disk, models that embed among them."""
+"""GET /v1/models and GET /v1/models/{id}: what is on disk, models that embed among them.
+
+The list is two in one: `data` for OpenAI's clients, `models` for Codex. Neighbour: `codex_catalog`.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Literal
 
 import msgspec
@@ -9,6 +13,7 @@ import msgspec
 from diglot.core.model import Model, ModelCard
 from diglot.core.request import ListModels, ShowModel
 from diglot.dialects.openai.chunks import encode
+from diglot.dialects.openai.codex_catalog import CodexModelReply, codex_models
 from diglot.dialects.operation import Operation, Parsed, Rendered, Stamp, Wire
 
 _SECOND = 1_000_000_000
@@ -28,6 +33,7 @@ class ModelsReply(msgspec.Struct, frozen=True, kw_only=True):
 
     object: Literal["list"] = "list"
     data: list[ModelReply]
+    models: list[CodexModelReply]
 
 
 def _model(model: Model, name: str) -> ModelReply:
@@ -40,8 +46,9 @@ def parse_list(wire: Wire) -> Parsed:  # noqa: ARG001  A list asks for nothing.
 
 
 def whole_list(view: None, stamp: Stamp, models: tuple[Model, ...]) -> Rendered:  # noqa: ARG001  It has no id.
-    """Render the list."""
-    return Rendered(body=encode(ModelsReply(data=[_model(model, model.name) for model in models])))
+    """Render the list, with a tag that changes with it."""
+    body = encode(ModelsReply(data=[_model(model, model.name) for model in models], models=codex_models(models)))
+    return Rendered(body=body, headers={"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"'})
 
 
 def parse_one(wire: Wire) -> Parsed:

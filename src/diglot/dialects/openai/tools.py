@@ -17,6 +17,7 @@ from diglot.core.items import ToolCall
 from diglot.core.patterns import InvalidPattern, UnsupportedPattern, check_pattern
 from diglot.core.request import Schema, ToolChoice, ToolMode, ToolSpec
 from diglot.core.schema import check_schema, loosened
+from diglot.core.tools import flat_name
 
 _UNIT = re.compile(r"\\.|/", re.DOTALL)
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
@@ -134,7 +135,7 @@ def specs_of(tools: Sequence[ToolBody] | None, functions: Sequence[FunctionBody]
     """Return the declared tools. Raises InvalidField for a name that is there twice, and for bad schemas."""
     declared = [
         *(_spec(tool, f"tools[{index}]") for index, tool in enumerate(tools or ())),
-        *(_function(each, f"functions[{index}]") for index, each in enumerate(functions or ())),
+        *(function_spec(each, f"functions[{index}]") for index, each in enumerate(functions or ())),
     ]
     names: set[str] = set()
     for spec in declared:
@@ -146,18 +147,19 @@ def specs_of(tools: Sequence[ToolBody] | None, functions: Sequence[FunctionBody]
 
 def _spec(tool: ToolBody, path: str) -> ToolSpec:
     if isinstance(tool, FunctionToolBody):
-        return _function(tool.function, f"{path}.function")
+        return function_spec(tool.function, f"{path}.function")
     custom = tool.custom
     grammar = custom.format.grammar if isinstance(custom.format, GrammarFormatBody) else None
     return ToolSpec(
         name=custom.name,
         description=custom.description or "",
         kind="freeform",
-        grammar=_lark(grammar, f"{path}.custom.format.grammar.definition") if grammar else None,
+        grammar=lark_of(grammar, f"{path}.custom.format.grammar.definition") if grammar else None,
     )
 
 
-def _function(function: FunctionBody, path: str) -> ToolSpec:
+def function_spec(function: FunctionBody, path: str) -> ToolSpec:
+    """Return a function. Raises InvalidField and UnsupportedField for its schema."""
     field = f"{path}.parameters"
     parameters: Schema = function.parameters or {}
     if parameters.get("type", "object") != "object":
@@ -171,7 +173,8 @@ def _function(function: FunctionBody, path: str) -> ToolSpec:
     )
 
 
-def _lark(grammar: GrammarBody, field: str) -> str:
+def lark_of(grammar: GrammarBody, field: str) -> str:
+    """Return the grammar in Lark's language. Raises InvalidField and UnsupportedField for a pattern."""
     if grammar.syntax == "lark":
         return grammar.definition
     try:
@@ -189,16 +192,16 @@ def choice_of(
     """Return which tools may be called. Raises InvalidField where a choice names or needs what is not declared."""
     match choice:
         case FunctionChoiceBody():
-            return _named([choice.function.name], specs, field="tool_choice.function.name")
+            return named([choice.function.name], specs, field="tool_choice.function.name")
         case CustomChoiceBody():
-            return _named([choice.custom.name], specs, field="tool_choice.custom.name")
+            return named([choice.custom.name], specs, field="tool_choice.custom.name")
         case AllowedChoiceBody():
             allowed = choice.allowed_tools
             names = [
                 each.function.name if isinstance(each, FunctionChoiceBody) else each.custom.name
                 for each in allowed.tools
             ]
-            return _named(names, specs, field="tool_choice.allowed_tools.tools", mode=ToolMode(allowed.mode))
+            return named(names, specs, field="tool_choice.allowed_tools.tools", mode=ToolMode(allowed.mode))
         case "required" if not specs:
             raise InvalidField("tool_choice", "a call is required, but no tools are declared")
         case str():
@@ -206,14 +209,15 @@ def choice_of(
         case None:
             pass
     if isinstance(function_call, NameBody):
-        return _named([function_call.name], specs, field="function_call.name")
+        return named([function_call.name], specs, field="function_call.name")
     return ToolChoice(ToolMode(function_call or "auto"))
 
 
-def _named(
+def named(
     names: Sequence[str], specs: Sequence[ToolSpec], *, field: str, mode: ToolMode = ToolMode.REQUIRED
 ) -> ToolChoice:
-    declared = {spec.name for spec in specs}
+    """Return a choice among some of the tools. Raises InvalidField for one that is not declared, and for none."""
+    declared = {name for spec in specs for name in (spec.name, flat_name(spec))}
     for name in names:
         if name not in declared:
             raise InvalidField(field, f"no tool with the name {name!r} is declared")
