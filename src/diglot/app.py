@@ -42,13 +42,16 @@ from diglot.services.embed import Embed
 from diglot.services.envelopes import Envelopes
 from diglot.services.fold import Fold
 from diglot.services.generate import Generate
+from diglot.services.holdings import Holdings
 from diglot.services.presence import Presence
 from diglot.services.residency import Policy, Residency
 from diglot.services.respond import Responses
+from diglot.services.transfer import Transfer
 from diglot.settings import Settings
 from diglot.state.responses import StoredResponses
 from diglot.state.seal import FileSeal
 from diglot.store.local import LocalStore
+from diglot.store.supply import StoreSupply
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +90,7 @@ def memory_of(settings: Settings) -> int:
 
 
 def engines_of(settings: Settings, ids: Ids) -> tuple[EngineLoader, tuple[ModelStore, ...]]:
-    """Return what runs the models, and where they are, as the settings say. Raises InvalidScript."""
+    """Return what runs the models, and where there are more of them than in the store. Raises InvalidScript."""
     if settings.engine == "scripted":
         script = load_script(settings.script) if settings.script else Script()
         return ScriptedLoader(script), (ScriptedModels(script),)
@@ -96,18 +99,14 @@ def engines_of(settings: Settings, ids: Ids) -> tuple[EngineLoader, tuple[ModelS
     )
     program = str(settings.llama_server) if settings.llama_server else None
     loader: EngineLoader = LlamaLoader(ids=ids, limits=limits, program=program)
-    store = LocalStore(settings.model_folder)
     if not settings.remotes:
-        return loader, (store,)
+        return loader, ()
     models = RemoteModels(settings.remotes, key=settings.remote_key)
-    return RemoteLoader(models, otherwise=loader, ids=ids), (store, models)
+    return RemoteLoader(models, otherwise=loader, ids=ids), (models,)
 
 
-def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
-    """Return the services over the real store and engines."""
-    loader, stores = engines_of(settings, ids)
-    catalog = Catalog(stores, embedding_model=settings.embedding_model)
-    policy = Policy(
+def _policy(settings: Settings) -> Policy:
+    return Policy(
         budget=memory_of(settings),
         keep_alive=settings.keep_alive if settings.keep_alive >= 0 else math.inf,
         queue=settings.queue,
@@ -115,10 +114,19 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
             window=settings.window or None, threads=settings.threads or None, gpu_layers=settings.gpu_layers
         ),
     )
-    residency = Residency(loader, clock=clock, policy=policy)
+
+
+def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
+    """Return the services over the real store and engines."""
+    loader, stores = engines_of(settings, ids)
+    residency = Residency(loader, clock=clock, policy=_policy(settings))
+    keep = LocalStore(settings.model_folder, in_use=residency.uses)
+    stores = (keep, *stores)
+    catalog = Catalog(stores, embedding_model=settings.embedding_model)
     envelopes = Envelopes(FileSeal(settings.state_folder / "seal.key"), sealing=settings.sealed)
     fold = Fold(envelopes, Compact(envelopes), always=settings.on_overflow == "compact")
     generate = Generate(catalog, residency, fold, clock=clock)
+    holdings = Holdings(keep, catalog, residency)
     stored = StoredResponses(
         settings.state_folder / "responses.sqlite", clock=clock, age=settings.response_age, size=settings.response_size
     )
@@ -129,6 +137,8 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
         generate=generate,
         responses=Responses(generate, stored, clock=clock),
         embed=Embed(catalog, residency, clock=clock, limit=settings.max_inputs),
+        holdings=holdings,
+        transfer=Transfer(StoreSupply(keep), holdings),
     )
 
 

@@ -5,18 +5,25 @@ Nothing here waits for real time. `settle` lets everything run that can, so that
 
 # ruff: noqa: D102, ARG002  the ports say what their methods do, and give them arguments
 
+from __future__ import annotations
+
 import asyncio
+import hashlib
 import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from diglot.core.errors import ContextExceeded, EngineCrashed, Fault, ModelNotFound, UnknownResponse
-from diglot.core.events import Event, Finished, Progress, Started, TextDelta, Usage
+from msgspec.structs import replace
+
+from diglot.core.digest import Digest
+from diglot.core.errors import ContextExceeded, EngineCrashed, Fault, ModelNotFound, UnknownResponse, WrongDigest
+from diglot.core.events import Event, Finished, Progress, Started, Step, TextDelta, Usage
 from diglot.core.model import Anatomy, Capabilities, Defaults, Model, ModelCard, ModelDetails, ModelRef
 from diglot.core.ports import LoadProgress
 from diglot.core.request import Conversation, Embedding, Generation, LoadOptions, Residence
 from diglot.core.result import Embedded, Stored
+from diglot.core.source import Source
 from diglot.services.catalog import Catalog
 from diglot.services.compact import Compact
 from diglot.services.desk import Desk
@@ -24,9 +31,11 @@ from diglot.services.embed import Embed
 from diglot.services.envelopes import Envelopes
 from diglot.services.fold import Fold
 from diglot.services.generate import Generate
+from diglot.services.holdings import Holdings
 from diglot.services.presence import Presence
 from diglot.services.residency import Policy, Residency
 from diglot.services.respond import Responses
+from diglot.services.transfer import Transfer
 
 _TURNS: Final = 40
 NOW: Final = 1_700_000_000.0
@@ -190,6 +199,11 @@ class Store:
 
     def __init__(self, *models: Model) -> None:
         self.models = list(models)
+        self.blobs: dict[Digest, bytes] = {}
+        self.closed = 0
+        self.in_use: Callable[[Path], bool] = lambda _: False
+        self.left: list[Path] = []
+        self.dropped: list[Path] = []
 
     def list(self) -> tuple[Model, ...]:
         return tuple(self.models)
@@ -200,8 +214,78 @@ class Store:
             raise ModelNotFound(str(ref))
         return found[0]
 
+    def copy(self, source: ModelRef, target: ModelRef) -> Model:
+        copied = replace(self.resolve(source), ref=target)
+        self.models = [model for model in self.models if model.ref != target] + [copied]
+        return copied
+
+    def remove(self, ref: ModelRef) -> None:
+        self.left += self.resolve(ref).files
+        self.models = [model for model in self.models if model.ref != ref]
+
+    def holds(self, digest: Digest) -> bool:
+        return digest in self.blobs
+
+    def intake(self, digest: Digest, *, size: int = 0) -> Blob:
+        return Blob(self, digest)
+
+    def tidy(self) -> bool:
+        self.dropped += [path for path in self.left if not self.in_use(path)]
+        self.left = [path for path in self.left if self.in_use(path)]
+        return not self.left
+
     def card(self, ref: ModelRef, *, verbose: bool = False) -> ModelCard:
         return ModelCard(model=self.resolve(ref), info={"verbose": verbose}, tensors=())
+
+
+class Blob:
+    """A content that comes in."""
+
+    def __init__(self, store: Store, digest: Digest) -> None:
+        self.store = store
+        self.digest = digest
+        self.data = b""
+
+    def write(self, data: bytes) -> None:
+        self.data += data
+
+    def settle(self) -> None:
+        found = f"sha256:{hashlib.sha256(self.data).hexdigest()}"
+        if found != str(self.digest):
+            raise WrongDigest(expected=str(self.digest), found=found)
+        self.store.blobs[self.digest] = self.data
+
+    def close(self) -> None:
+        self.store.closed += 1
+
+
+class Supplies:
+    """Takes the steps a test says, each when `gate` is open."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step | Exception] = [Step("find"), Step("done")]
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.begun: list[tuple[object, bool]] = []
+        self.given_up = 0
+
+    def pull(self, source: Source, *, insecure: bool) -> AsyncGenerator[Step]:
+        return self._taken(source, insecure)
+
+    def push(self, ref: ModelRef, *, insecure: bool) -> AsyncGenerator[Step]:
+        return self._taken(ref, insecure)
+
+    async def _taken(self, what: object, insecure: bool) -> AsyncGenerator[Step]:  # noqa: FBT001
+        self.begun.append((what, insecure))
+        try:
+            for step in self.steps:
+                await self.gate.wait()
+                if isinstance(step, Exception):
+                    raise step
+                yield step
+        except (asyncio.CancelledError, GeneratorExit):
+            self.given_up += 1
+            raise
 
 
 class Memory:
@@ -284,6 +368,9 @@ class World:
         self.generate = Generate(self.catalog, self.residency, Fold(envelopes, Compact(envelopes)), clock=self.clock)
         self.embed = Embed(self.catalog, self.residency, clock=self.clock, limit=3)
         self.responses = Memory()
+        self.supply = Supplies()
+        self.store.in_use = self.residency.uses
+        holdings = Holdings(self.store, self.catalog, self.residency)
         self.desk = Desk(
             catalog=self.catalog,
             residency=self.residency,
@@ -291,6 +378,8 @@ class World:
             generate=self.generate,
             responses=Responses(self.generate, self.responses, clock=self.clock),
             embed=self.embed,
+            holdings=holdings,
+            transfer=Transfer(self.supply, holdings),
         )
 
     @property

@@ -11,10 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from diglot.core.digest import digests_in
 from diglot.core.errors import ModelNotFound
 from diglot.core.model import ModelRef
 from diglot.store import files
-from diglot.store.layout import digests_in
 from diglot.store.local import LocalStore
 from tests.store.gguf_bytes import BERT, LLAMA, gguf
 

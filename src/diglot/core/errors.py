@@ -5,6 +5,7 @@
     │   ├── MalformedBody       the bytes are no JSON object, or no text
     │   ├── InvalidField        a field has a wrong type or value
     │   ├── UnsupportedField    a field asks for what this server or this model cannot do
+    │   ├── WrongDigest         the content that came has another digest than was said
     │   ├── BodyTooLarge        more bytes than are read
     │   ├── TooManyInputs       more inputs than one request may hold
     │   ├── UnknownPath         no operation has this path
@@ -20,13 +21,17 @@
     │   ├── ModelNotFound       the name is not among the downloaded models
     │   ├── ModelIncapable      the model cannot do this
     │   ├── NoModel             no name was given, and there is no model to take instead
-    │   └── ModelBroken         the files of the model are damaged or of an unknown kind
+    │   ├── ModelBroken         the files of the model are damaged or of an unknown kind
+    │   ├── ModelForeign        the model is another program's, and is only read here
+    │   └── NotOffered          a registry does not have the model, or not in a form that can be run here
     ├── the server cannot now
     │   ├── Busy                the queue is full; says when to come back
     │   ├── LoadFailed          the engine could not load the model
     │   ├── EngineCrashed       the engine's process ended while it answered
     │   ├── EngineFailed        the engine reported an error, or a bug of ours; carries an id for the log
     │   ├── CompactionFailed    no usable summary in three attempts; the conversation is as it was
+    │   ├── NoSpace             the disk is too full for what is to come
+    │   ├── AccessRefused       a remote server lets us not do this
     │   └── UpstreamFailed      a remote server cannot be reached or makes no sense
     └── Cancelled               the client left, or the server is going down
 
@@ -65,6 +70,17 @@ class UnsupportedField(Fault):
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
+
+
+class WrongDigest(Fault):
+    """A content has the digest `found` instead of `expected`, both as `sha256:<hex>`; `where` it came from, if not a client."""
+
+    def __init__(self, *, expected: str, found: str, where: str = "") -> None:
+        source = f" from {where}" if where else ""
+        super().__init__(f"the content{source} has the digest {found} instead of {expected}")
+        self.expected = expected
+        self.found = found
+        self.where = where
 
 
 class BodyTooLarge(Fault):
@@ -192,6 +208,25 @@ class ModelBroken(Fault):
         self.reason = reason
 
 
+class ModelForeign(Fault):
+    """The model `name` lies with another program or on another machine, where this server changes nothing."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"model {name!r} belongs to another program and is only read here")
+        self.name = name
+
+
+class NotOffered(Fault):
+    """`where` (a registry) has no model `name`; with a `reason` it has one, which is of no use here."""
+
+    def __init__(self, name: str, *, where: str, reason: str = "") -> None:
+        what = f"the model {name!r} of {where} cannot be used: {reason}" if reason else f"{where} has no model {name!r}"
+        super().__init__(what)
+        self.name = name
+        self.where = where
+        self.reason = reason
+
+
 class Busy(Fault):
     """Everything is taken and the queue is full; `retry_after` is in seconds."""
 
@@ -236,6 +271,24 @@ class CompactionFailed(Fault):
         self.reason = reason
 
 
+class NoSpace(Fault):
+    """There are `free` bytes on the disk and `needed` more are to come."""
+
+    def __init__(self, *, needed: int, free: int) -> None:
+        super().__init__(f"the disk is too full: {needed} bytes are to be written and {free} are free")
+        self.needed = needed
+        self.free = free
+
+
+class AccessRefused(Fault):
+    """The remote server `where` knows us not, or not well enough; `reason` is what it says, or what helps."""
+
+    def __init__(self, where: str, *, reason: str) -> None:
+        super().__init__(f"{where} refuses access: {reason}")
+        self.where = where
+        self.reason = reason
+
+
 class UpstreamFailed(Fault):
     """The remote server `where` cannot be reached or answers with nonsense."""
 
@@ -258,6 +311,7 @@ AnyFault = (
     | InvalidField
     | UnsupportedField
     | BodyTooLarge
+    | WrongDigest
     | TooManyInputs
     | UnknownPath
     | WrongMethod
@@ -272,11 +326,15 @@ AnyFault = (
     | ModelIncapable
     | NoModel
     | ModelBroken
+    | ModelForeign
+    | NotOffered
     | Busy
     | LoadFailed
     | EngineCrashed
     | EngineFailed
     | CompactionFailed
+    | NoSpace
+    | AccessRefused
     | UpstreamFailed
     | Cancelled
 )

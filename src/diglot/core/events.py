@@ -3,6 +3,8 @@
 An engine yields them, services pass them on, dialects render them; nobody looks back. They say what
 happened, not how it looks on the wire. Neighbours: `core.assemble` folds them into a `Result`.
 
+A request that moves a model becomes `Step`s instead, which no answer holds.
+
 Invariant of a stream: `Progress`* `Compacted`? `Started`, then deltas and finished calls, then one `Finished` for
 each choice; nothing follows the last `Finished`. `Started` is the commit point: every fault that can
 still be a status code is raised before it. A later fault is raised out of the stream.
@@ -14,6 +16,7 @@ from typing import Literal
 
 import msgspec
 
+from diglot.core.digest import Digest
 from diglot.core.items import Compaction, Message, ToolCall
 
 Bytes = bytes  # So that a field can bear the name that every protocol gives it.
@@ -128,6 +131,26 @@ class Compacted(msgspec.Struct, frozen=True):
     before: int
     after: int
     usage: Usage = Usage()
+
+
+Stage = Literal["find", "receive", "send", "convert", "reuse", "make", "verify", "write", "tidy", "done"]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What is being done while a model is moved or made: the only event of such a request, many times over.
+
+    `find` looks for the model's manifest; `receive` and `send` move the content `digest`, of which `completed`
+    of `total` bytes are there; `convert` makes one format of another; `reuse` and `make` name a content that was
+    there and one that was not; `verify` checks what came; `write` gives the model its name, here or there; `tidy`
+    drops what nothing needs any more; `done` comes last, once, and only if all went well. `subject` is the name of
+    what is moved where it has no digest yet.
+    """
+
+    stage: Stage
+    digest: Digest | None = None
+    total: int = 0
+    completed: int = 0
+    subject: str = ""
 
 
 Event = Progress | Compacted | Started | TextDelta | ReasoningDelta | ToolCallDone | Finished

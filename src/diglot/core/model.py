@@ -224,6 +224,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         """The shortest name, with its tag."""
         return str(self.ref)
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that an engine opens."""
+        return (self.weights, *((self.projector,) if self.projector else ()), *self.adapters)
+
 
 class TensorInfo(msgspec.Struct, frozen=True):
     """One tensor of a file: its element type such as `F16`, and its shape, the fastest dimension first."""

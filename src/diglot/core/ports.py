@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from typing import Protocol
 
-from diglot.core.events import Event
+from diglot.core.digest import Digest
+from diglot.core.events import Event, Step
 from diglot.core.model import Capabilities, Model, ModelCard, ModelRef
 from diglot.core.request import Embedding, Generation, LoadOptions
 from diglot.core.result import Embedded, Stored
+from diglot.core.source import Source
 
 LoadProgress = Callable[[int, int], None]
 """Called with bytes done and bytes in all while a model loads; must not block."""
@@ -89,6 +91,51 @@ class ModelStore(Protocol):
 
     def card(self, ref: ModelRef, *, verbose: bool = False) -> ModelCard:
         """Return all there is to know of a model."""
+
+
+class Intake(Protocol):
+    """A content on its way into a store. Methods block: callers run them in a thread."""
+
+    def write(self, data: bytes) -> None:
+        """Take more of it. `NoSpace` when the disk is full."""
+
+    def settle(self) -> None:
+        """Put it in its place, now that it has all come. `WrongDigest` if it is another content."""
+
+    def close(self) -> None:
+        """Leave nothing behind of a content that was not settled. Idempotent."""
+
+
+class ModelKeep(ModelStore, Protocol):
+    """The models on disk that are ours to change. Methods block: callers run them in a thread.
+
+    Contents that nothing names any more stay as long as they are in use, until `tidy`.
+    """
+
+    def copy(self, source: ModelRef, target: ModelRef) -> Model:
+        """Give a model a second name, which is replaced if it is taken. `ModelNotFound`."""
+
+    def remove(self, ref: ModelRef) -> None:
+        """Remove a name, and the contents that no other name needs. `ModelNotFound`."""
+
+    def holds(self, digest: Digest) -> bool:
+        """Whether that content is there."""
+
+    def intake(self, digest: Digest, *, size: int = 0) -> Intake:
+        """Begin to take in a content of `size` bytes (0: unknown). `NoSpace` when it will not fit."""
+
+    def tidy(self) -> bool:
+        """Remove what stayed because it was in use. Returns whether nothing is left of that."""
+
+
+class Supply(Protocol):
+    """Where models come from and go to. Closing a generator gives up; what has come stays for the next time."""
+
+    def pull(self, source: Source, *, insecure: bool) -> AsyncGenerator[Step]:
+        """Get a model into the store."""
+
+    def push(self, ref: ModelRef, *, insecure: bool) -> AsyncGenerator[Step]:
+        """Bring a model of the store to its registry."""
 
 
 class ResponseStore(Protocol):

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from diglot.core.digest import Digest
 from diglot.core.items import CallKind, Item
 
 Schema = Mapping[str, Any]
@@ -282,7 +283,53 @@ class ShowModel(msgspec.Struct, frozen=True):
     verbose: bool = False
 
 
+class Pull(msgspec.Struct, frozen=True):
+    """Get a model onto this machine.
+
+    `name` is what `core.source` reads: a name in a registry, a repository, a URL. `insecure` allows a
+    connection that nobody vouches for.
+    """
+
+    name: str
+    insecure: bool = False
+
+
+class Push(msgspec.Struct, frozen=True):
+    """Bring a model to the registry that its name tells of."""
+
+    name: str
+    insecure: bool = False
+
+
+class CopyModel(msgspec.Struct, frozen=True):
+    """Give the model `source` the further name `target`, which is replaced if it is taken."""
+
+    source: str
+    target: str
+
+
+class DeleteModel(msgspec.Struct, frozen=True):
+    """Remove a name, and the contents that no other name needs."""
+
+    model: str
+
+
+class CheckBlob(msgspec.Struct, frozen=True):
+    """Say whether a content is here. The answer is a bool."""
+
+    digest: Digest
+
+
+class StoreBlob(msgspec.Struct, frozen=True):
+    """Keep the content that comes with the request, of `size` bytes (0: unknown). The answer is a bool: whether it is new here."""
+
+    digest: Digest
+    size: int = 0
+
+
 Answering = Generation | Respond | Load | Unload
+Moving = Pull | Push
+Receiving = StoreBlob
 Asking = (
     Ping
     | Embedding
@@ -293,5 +340,8 @@ Asking = (
     | FetchResponse
     | ForgetResponse
     | CancelResponse
+    | CopyModel
+    | DeleteModel
+    | CheckBlob
 )
-Request = Answering | Asking
+Request = Answering | Moving | Receiving | Asking

@@ -96,5 +96,5 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
         return folded + (self.result.choices[0].items if self.result.choices else ())
 
 
-Answer = Embedded | tuple[Model, ...] | tuple[Running, ...] | ModelCard | Stored | int | None
+Answer = Embedded | tuple[Model, ...] | tuple[Running, ...] | ModelCard | Stored | int | bool | None
 """What a request that does not stream is answered with."""

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from diglot.core.errors import AnyFault
-from diglot.core.events import Event
+from diglot.core.events import Event, Step
 from diglot.core.request import Request
 
 JSON: Final = "application/json; charset=utf-8"
@@ -53,11 +53,8 @@ class Parsed(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class Renderer(Protocol):
-    """Turns events into the bytes of a stream. Each method returns what is to be sent now, often nothing."""
-
-    def feed(self, event: Event, now: float) -> bytes:
-        """Render one event that happened at `now`, in seconds since the epoch."""
+class Ending(Protocol):
+    """What every stream has. Each method returns what is to be sent now, often nothing."""
 
     def beat(self) -> bytes:
         """Render a sign of life for a client that has been waiting; nothing where the protocol has none."""
@@ -67,6 +64,20 @@ class Renderer(Protocol):
 
     def fail(self, fault: AnyFault) -> bytes:
         """Render the end of a stream that broke."""
+
+
+class Renderer(Ending, Protocol):
+    """Turns the events of an answer into the bytes of a stream."""
+
+    def feed(self, event: Event, now: float) -> bytes:
+        """Render one event that happened at `now`, in seconds since the epoch."""
+
+
+class StepRenderer(Ending, Protocol):
+    """Turns the steps of a model on its way into the bytes of a stream."""
+
+    def feed(self, step: Step, now: float) -> bytes:
+        """Render one step that was taken at `now`, in seconds since the epoch."""
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -82,17 +93,21 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """One endpoint.
 
     `path` is in the form of Starlette (`/v1/models/{id:path}`). `parse` raises only faults. `whole` takes
-    the view, a stamp and a `core.result.Result` (where the request yields events) or `Answer`. `body` and
+    the view, a stamp and a `core.result.Result` (where the request yields events), `None` (where it yields steps)
+    or `Answer`. `stream` is for requests that yield events, `steps` for those that yield steps. With `upload` the body
+    is not read but handed on as it comes, without a limit: `parse` gets none, and the request is a `Receiving`. `body` and
     `reply` are the wire structs, from which the OpenAPI document is made; `summary` is its sentence.
     `error` is this operation's own wording of faults, where it differs from its dialect's.
     """
 
-    method: Literal["GET", "POST", "DELETE"]
+    method: Literal["GET", "HEAD", "POST", "DELETE"]
     path: str
     summary: str
     parse: Callable[[Wire], Parsed]
     whole: Callable[[Any, Stamp, Any], Rendered]
     stream: Callable[[Any, Stamp], Renderer] | None = None
+    steps: Callable[[Any, Stamp], StepRenderer] | None = None
+    upload: bool = False
     stream_type: str = SSE
     body: Any = None
     reply: Any = None

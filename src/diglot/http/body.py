@@ -3,16 +3,18 @@
 Framework-free: it works on ASGI's `scope` and `receive`. It does not look into what it reads.
 Neighbour: `http.serve`.
 
-Invariant: never more than `limit` bytes are held, and never longer than `patience` seconds waited for.
+Invariant: never more than `limit` bytes are held, or one piece of what is handed on, and never longer than `patience`
+seconds waited for.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
+import msgspec
 from starlette.types import Receive, Scope
 
 from diglot.core.errors import BodyTooLarge, Cancelled, Fault, InvalidField, MalformedBody
@@ -25,11 +27,8 @@ _MOST_DIGITS = 18  # Longer numbers are larger than any limit, and not worth rea
 
 async def read_wire(scope: Scope, receive: Receive, *, limit: int, patience: float) -> Wire:
     """Read the whole request. `BodyTooLarge` and `MalformedBody` (too slow) say why not."""
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-    coding = headers.get("content-encoding", "identity")
-    if coding != "identity":
-        raise InvalidField("Content-Encoding", f"{coding} is not understood, send the body as it is")
-    declared = headers.get("content-length", "")
+    head = read_head(scope)
+    declared = head.headers.get("content-length", "")
     if declared.isdecimal() and (len(declared) > _MOST_DIGITS or int(declared) > limit):
         raise BodyTooLarge(limit)
     try:
@@ -37,8 +36,32 @@ async def read_wire(scope: Scope, receive: Receive, *, limit: int, patience: flo
             body = await _read_body(receive, limit)
     except TimeoutError:
         raise MalformedBody(f"the body did not arrive within {patience:g} seconds") from None
+    return msgspec.structs.replace(head, body=body)
+
+
+def read_head(scope: Scope) -> Wire:
+    """Read all but the body."""
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    coding = headers.get("content-encoding", "identity")
+    if coding != "identity":
+        raise InvalidField("Content-Encoding", f"{coding} is not understood, send the body as it is")
     query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-    return Wire(body=body, path=scope.get("path_params", {}), query=query, headers=headers)
+    return Wire(path=scope.get("path_params", {}), query=query, headers=headers)
+
+
+async def chunks_of(receive: Receive, *, patience: float) -> AsyncIterator[bytes]:
+    """Yield the body as it comes. `MalformedBody` where nothing comes for `patience` seconds, `Cancelled` when the client leaves."""
+    more = True
+    while more:
+        try:
+            async with asyncio.timeout(patience):
+                message = await receive()
+        except TimeoutError:
+            raise MalformedBody(f"nothing more of the body arrived within {patience:g} seconds") from None
+        if message["type"] == "http.disconnect":
+            raise Cancelled("the client left")
+        more = message.get("more_body", False)
+        yield message.get("body", b"")
 
 
 async def _read_body(receive: Receive, limit: int) -> bytes:

@@ -46,7 +46,7 @@ def _described(row: Operation, tag: str, by_type: dict[int, Any]) -> dict[str, A
     content: dict[str, Any] = {}
     if row.reply is not None:
         content["application/json"] = {"schema": by_type[id(row.reply)]}
-    if row.stream is not None:
+    if row.stream is not None or row.steps is not None:
         content[row.stream_type.partition(";")[0]] = {}
     if content:
         good["content"] = content
@@ -64,6 +64,11 @@ def _described(row: Operation, tag: str, by_type: dict[int, Any]) -> dict[str, A
         described["parameters"] = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in parameters
         ]
+    if row.upload:
+        described["requestBody"] = {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        }
     if row.body is not None:
         described["requestBody"] = {
             "required": True,

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -21,13 +22,26 @@ from starlette.types import Receive, Scope, Send
 from diglot.core.assemble import gather
 from diglot.core.errors import AnyFault, EngineFailed, Fault
 from diglot.core.ports import Clock, Ids
-from diglot.core.request import Answering, Generation, Load, Request, Respond, Unload
-from diglot.dialects.operation import Dialect, Operation, Renderer, Stamp
-from diglot.http.body import read_wire, while_listening
+from diglot.core.request import (
+    Answering,
+    Generation,
+    Load,
+    Moving,
+    Pull,
+    Push,
+    Receiving,
+    Request,
+    Respond,
+    StoreBlob,
+    Unload,
+)
+from diglot.dialects.operation import Dialect, Ending, Operation, Stamp
+from diglot.http.body import chunks_of, read_head, read_wire, while_listening
 from diglot.http.reply import Outlet, send_whole
 from diglot.services.desk import Desk
 
 log = logging.getLogger(__name__)
+E = TypeVar("E")
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,16 +86,34 @@ class Endpoint:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, outlet: Outlet) -> None:
         world, operation = self._world, self._operation
+        if operation.upload:
+            await self._take_in(scope, receive, send)
+            return
         wire = await read_wire(scope, receive, limit=world.limits.max_body, patience=world.limits.body_timeout)
         parsed = operation.parse(wire)
         stamp = Stamp(id=world.ids.new(), now=world.clock.now())
         if parsed.stream and operation.stream is not None:
             renderer = operation.stream(parsed.view, stamp)
-            await while_listening(self._stream(parsed.request, stamp, renderer, outlet), receive)
+            assert isinstance(parsed.request, Answering), "only what yields events is streamed so"  # noqa: S101
+            events = world.desk.answer(parsed.request, id=stamp.id)
+            await while_listening(self._stream(events, renderer.feed, renderer, outlet), receive)
+        elif parsed.stream and operation.steps is not None:
+            teller = operation.steps(parsed.view, stamp)
+            assert isinstance(parsed.request, Moving), "only what yields steps is streamed so"  # noqa: S101
+            steps = world.desk.move(parsed.request)
+            await while_listening(self._stream(steps, teller.feed, teller, outlet), receive)
         else:
             answer = await while_listening(self._answer(parsed.request, stamp), receive)
             reply = operation.whole(parsed.view, stamp, answer)
             await send_whole(reply, send, head_only=scope["method"] == "HEAD")
+
+    async def _take_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request whose body is handed on as it comes."""
+        world, operation = self._world, self._operation
+        parsed = operation.parse(read_head(scope))
+        assert isinstance(parsed.request, Receiving), "only what takes bytes is uploaded to"  # noqa: S101
+        answer = await world.desk.receive(parsed.request, chunks_of(receive, patience=world.limits.body_timeout))
+        await send_whole(operation.whole(parsed.view, Stamp(id=world.ids.new(), now=world.clock.now()), answer), send)
 
     async def _answer(self, request: Request, stamp: Stamp) -> Any:
         match request:
@@ -90,17 +122,25 @@ class Endpoint:
             case Generation() | Respond() | Load() | Unload():
                 async with aclosing(self._world.desk.answer(request, id=stamp.id)) as events:
                     return await gather(events)
+            case Pull() | Push():
+                async with aclosing(self._world.desk.move(request)) as steps:
+                    async for _ in steps:
+                        pass
+                return None
+            case StoreBlob():
+                raise AssertionError("what brings bytes is taken in, not asked")
             case _:
                 return await self._world.desk.ask(request)
 
-    async def _stream(self, request: Request, stamp: Stamp, renderer: Renderer, outlet: Outlet) -> None:
-        assert isinstance(request, Answering), "only what yields events is streamed"  # noqa: S101
+    async def _stream(
+        self, events: AsyncGenerator[E], feed: Callable[[E, float], bytes], renderer: Ending, outlet: Outlet
+    ) -> None:
         pulse = asyncio.create_task(self._pulse(renderer, outlet))
         now = self._world.clock.now
         try:
-            async with aclosing(self._world.desk.answer(request, id=stamp.id)) as events:
+            async with aclosing(events):
                 async for event in events:
-                    await outlet.piece(renderer.feed(event, now()))
+                    await outlet.piece(feed(event, now()))
             await outlet.piece(renderer.close())
         except Fault as error:
             fault = _known(error)
@@ -117,7 +157,7 @@ class Endpoint:
             pulse.cancel()
         await outlet.end()
 
-    async def _pulse(self, renderer: Renderer, outlet: Outlet) -> None:
+    async def _pulse(self, renderer: Ending, outlet: Outlet) -> None:
         """Send a sign of life whenever nothing was sent for a while."""
         while True:
             outlet.quiet = True

@@ -8,16 +8,19 @@ Invariant: every kind of request of `core.request` is answered here, which `asse
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import assert_never
 
-from diglot.core.events import Event
+from diglot.core.events import Event, Step
 from diglot.core.ports import ResponseStore
 from diglot.core.request import (
     Answering,
     Asking,
     CancelResponse,
+    CheckBlob,
+    CopyModel,
     CountTokens,
+    DeleteModel,
     Embedding,
     FetchResponse,
     ForgetResponse,
@@ -25,7 +28,11 @@ from diglot.core.request import (
     ListModels,
     ListRunning,
     Load,
+    Moving,
     Ping,
+    Pull,
+    Push,
+    Receiving,
     Respond,
     ShowModel,
     Unload,
@@ -34,13 +41,15 @@ from diglot.core.result import Answer, Stored
 from diglot.services.catalog import Catalog
 from diglot.services.embed import Embed
 from diglot.services.generate import Generate
+from diglot.services.holdings import Holdings
 from diglot.services.presence import Presence
 from diglot.services.residency import Residency
 from diglot.services.respond import Responses
+from diglot.services.transfer import Transfer
 
 
 class Desk:
-    """Takes requests in. `answer` is for those that become events, `ask` for the others."""
+    """Takes requests in. `answer` is for those that become events, `move` for steps, `receive` for those that bring bytes, `ask` for the others."""
 
     def __init__(
         self,
@@ -51,6 +60,8 @@ class Desk:
         generate: Generate,
         responses: Responses,
         embed: Embed,
+        holdings: Holdings,
+        transfer: Transfer,
     ) -> None:
         self._catalog = catalog
         self._residency = residency
@@ -58,6 +69,8 @@ class Desk:
         self._generate = generate
         self._responses = responses
         self._embed = embed
+        self._holdings = holdings
+        self._transfer = transfer
 
     def answer(self, request: Answering, *, id: str, scratch: ResponseStore | None = None) -> AsyncGenerator[Event]:  # noqa: A002
         """Return the events of the answer; closing the generator cancels.
@@ -80,7 +93,21 @@ class Desk:
         """Begin an answer that goes on without the client."""
         return await self._responses.later(request, response=id)
 
-    async def ask(self, request: Asking) -> Answer:
+    def move(self, request: Moving) -> AsyncGenerator[Step]:
+        """Return the steps; closing the generator gives up."""
+        match request:
+            case Pull():
+                return self._transfer.pull(request)
+            case Push():
+                return self._transfer.push(request)
+            case _:
+                assert_never(request)
+
+    async def receive(self, request: Receiving, chunks: AsyncIterator[bytes]) -> bool:
+        """Take in what comes with a request."""
+        return await self._holdings.receive(request, chunks)
+
+    async def ask(self, request: Asking) -> Answer:  # noqa: PLR0911  one line for each kind
         """Return the answer."""
         match request:
             case Ping():
@@ -93,8 +120,23 @@ class Desk:
                 return self._residency.running()
             case ShowModel():
                 return await self._catalog.card(request.model, verbose=request.verbose)
+            case CopyModel() | DeleteModel() | CheckBlob():
+                return await self._ask_of_holdings(request)
             case _:
                 return await self._ask_of_responses(request)
+
+    async def _ask_of_holdings(self, request: CopyModel | DeleteModel | CheckBlob) -> bool | None:
+        match request:
+            case CopyModel():
+                await self._holdings.copy(request)
+                return None
+            case DeleteModel():
+                await self._holdings.delete(request)
+                return None
+            case CheckBlob():
+                return await self._holdings.has(request.digest)
+            case _:
+                assert_never(request)
 
     async def _ask_of_responses(
         self, request: CountTokens | FetchResponse | ForgetResponse | CancelResponse
@@ -114,5 +156,7 @@ class Desk:
 
     async def close(self) -> None:
         """End what runs in the background, and all engines."""
+        await self._transfer.close()
+        await self._holdings.close()
         await self._responses.close()
         await self._residency.close()

@@ -11,6 +11,9 @@ takes no new users and ends with its last. Residency deliberately knows no reque
 Every change of state happens between two awaits, so that a request that is cancelled anywhere leaves nothing
 half done; only the ending of an engine takes time, in a task of its own.
 
+It also knows which files are in use: by what is in memory, and by whoever waits for it, so that a model can be
+removed under them.
+
 Invariants: an engine that is lent is never closed but by `close`; memory estimates of what is in memory, until
 it has ended, stay within the budget unless a single model alone exceeds it; after `close` nothing is left.
 """
@@ -20,8 +23,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 
 import msgspec
 
@@ -53,6 +58,7 @@ class Resident:
         self.engine: Engine | None = None
         self.timer: asyncio.Task[None] | None = None
         self.ending: asyncio.Task[None] | None = None
+        self.files = ExitStack()
 
     def serves(self, model: Model, options: LoadOptions) -> bool:
         """Whether this is that model, loaded in that way. What the request leaves open fits anything."""
@@ -96,6 +102,8 @@ class Residency:
         self._turnstiles: dict[ModelRef, Turnstile] = {}
         self._room = asyncio.Lock()
         self._gone = asyncio.Event()
+        self._files: Counter[Path] = Counter()
+        self._let_go = asyncio.Event()
         self._closed = False
 
     @asynccontextmanager
@@ -107,8 +115,9 @@ class Residency:
                 slots=self._loader.slots(model), queue=self._policy.queue, clock=self._clock
             )
         try:
-            async with turnstile.turn(), self.lease(model, options, keep_alive) as engine:
-                yield engine
+            with self._using(model):
+                async with turnstile.turn(), self.lease(model, options, keep_alive) as engine:
+                    yield engine
         finally:
             if turnstile.idle:
                 self._turnstiles.pop(model.ref, None)
@@ -119,13 +128,39 @@ class Residency:
 
         Raises what loading raises.
         """
-        resident = await self._resident(model, options)
-        if keep_alive is not None:
-            resident.keep_alive = keep_alive
+        with self._using(model):
+            resident = await self._resident(model, options)
+            if keep_alive is not None:
+                resident.keep_alive = keep_alive
+            try:
+                yield await self._ready(resident)
+            finally:
+                self._release(resident)
+
+    def uses(self, path: Path) -> bool:
+        """Whether a file is in use. May be asked in any thread."""
+        return self._files[path] > 0
+
+    async def let_go(self) -> None:
+        """Return when the next file is no longer in use."""
+        await self._let_go.wait()
+
+    def retire(self, ref: ModelRef) -> None:
+        """Let the model of that name go once nobody uses it, and lend it to nobody else: it is another now, or none."""
+        resident = self._residents.get(ref)
+        if resident is not None:
+            self._drain(resident)
+
+    @contextmanager
+    def _using(self, model: Model) -> Iterator[None]:
+        self._files.update(model.files)
         try:
-            yield await self._ready(resident)
+            yield
         finally:
-            self._release(resident)
+            self._files.subtract(model.files)
+            self._files += Counter()  # Forgets those that nobody uses.
+            self._let_go.set()
+            self._let_go = asyncio.Event()
 
     def running(self) -> tuple[Running, ...]:
         """Return what is in memory or on its way there, what stays longest first."""
@@ -192,6 +227,7 @@ class Residency:
             if memory > self._policy.budget:
                 log.warning("%s wants %d bytes, the budget is %d", model.name, memory, self._policy.budget)
             resident = Resident(model, options, memory=memory, keep_alive=self._policy.keep_alive)
+            resident.files.enter_context(self._using(model))
             resident.loading = asyncio.create_task(self._load(resident), name=f"load {model.name}")
             resident.loading.add_done_callback(lambda _: self._settle(resident))
             self._residents[model.ref] = resident
@@ -276,5 +312,6 @@ class Residency:
                 await resident.engine.close()
         finally:
             del self._residents[resident.model.ref]
+            resident.files.close()
             self._gone.set()  # Wakes all who wait now; who comes later waits for the next.
             self._gone = asyncio.Event()

@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
+from diglot.core.digest import Digest
 from diglot.store.anatomy import Facts, facts_of
 from diglot.store.files import TooLarge, read_bounded, write_whole
 from diglot.store.gguf import BrokenHeader, read_header
-from diglot.store.layout import Digest
 from diglot.store.manifest import Broken
 
 VERSION: Final = 1

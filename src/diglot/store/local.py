@@ -11,13 +11,14 @@ Invariant: at any moment, also after a crash, each name stands for a whole model
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import msgspec
 
+from diglot.core.digest import Digest, digests_in
 from diglot.core.errors import ModelBroken, ModelNotFound
 from diglot.core.model import Model, ModelCard, ModelRef
 from diglot.store.anatomy import Facts
@@ -28,15 +29,17 @@ from diglot.store.files import (
     flush,
     incoming,
     locked,
+    read_bounded,
     remove_empty,
     scratch,
     settle,
     sweep,
     write_whole,
 )
-from diglot.store.layout import Digest, Layout, digests_in
+from diglot.store.intake import BlobIntake, require_space
+from diglot.store.layout import Layout
 from diglot.store.manifest import CONFIG_TYPE, Broken, Config, Layer, Manifest, RootFs, layer_type
-from diglot.store.reading import card_of, model_of, require_model
+from diglot.store.reading import MAX_MANIFEST, card_of, model_of, require_model
 
 LOCK_NAME: Final = ".lock"
 
@@ -58,10 +61,17 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 class LocalStore:
-    """The models folder `root`. What is derived from weights is kept in `facts`, by default in a folder of `root`."""
+    """The models folder `root`. What is derived from weights is kept in `facts`, by default in a folder of `root`.
 
-    def __init__(self, root: Path, *, facts: Path | None = None) -> None:
+    A content that is `in_use` is removed only by a later `tidy`.
+    """
+
+    def __init__(
+        self, root: Path, *, facts: Path | None = None, in_use: Callable[[Path], bool] = lambda _: False
+    ) -> None:
         self._layout = Layout(root)
+        self._in_use = in_use
+        self._leftover: frozenset[Digest] = frozenset()
         self._facts = KeptFacts(facts or root / "facts")
         self._memo: dict[Path, tuple[_Stamp, Model]] = {}
 
@@ -104,8 +114,30 @@ class LocalStore:
             return card_of(self._model(named, path), path, layout=self._layout, verbose=verbose)
 
     def holds(self, digest: Digest) -> bool:
-        """Whether that content is there."""
-        return self._layout.blob(digest).is_file()
+        """Whether that content is there. It then stays, also if it was only left over: somebody is about to name it."""
+        with self._locked():
+            self._leftover -= {digest}
+            return self._holds(digest)
+
+    def intake(self, digest: Digest, *, size: int = 0) -> BlobIntake:
+        """Begin to take in a content of `size` bytes (0: unknown). Raises NoSpace when it will not fit."""
+        require_space(self._layout.blobs, size)
+        with self._locked():
+            sweep(self._layout.blobs)
+            return BlobIntake(self._layout, digest)
+
+    def install(self, ref: ModelRef, data: bytes) -> frozenset[Digest]:
+        """Give a name to the model that a manifest tells of, written as it is. Returns the contents that are missing: then nothing is done."""
+        with self._locked():
+            missing = frozenset(digest for digest in digests_in(data) if not self._holds(digest))
+            if not missing:
+                self._replace(ref, data)
+        return missing
+
+    def manifest(self, ref: ModelRef) -> bytes:
+        """Return the manifest of a name, byte for byte. Raises ModelNotFound."""
+        with _told(ref):
+            return read_bounded(self._find(ref)[1], limit=MAX_MANIFEST)
 
     def add_file(
         self, path: Path, ref: ModelRef, *, licences: Sequence[str] = (), progress: CopyProgress | None = None
@@ -145,6 +177,12 @@ class LocalStore:
             remove_empty(path.parent, below=self._layout.manifests)
             self._prune(contents)
 
+    def tidy(self) -> bool:
+        """Remove what stayed because it was in use. Returns whether nothing is left of that."""
+        with self._locked():
+            self._prune(self._leftover)
+        return not self._leftover
+
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """Make a temporary folder on the store's disk; it is gone afterwards, after a crash at the next addition."""
@@ -181,6 +219,9 @@ class LocalStore:
         self._memo[path] = (stamp, model)
         return model
 
+    def _holds(self, digest: Digest) -> bool:
+        return self._layout.blob(digest).is_file()
+
     def _locked(self) -> AbstractContextManager[None]:
         return locked(self._layout.root / LOCK_NAME)
 
@@ -212,7 +253,7 @@ class LocalStore:
     def _keep(self, media_type: str, data: bytes) -> Layer:
         """Write a small content, unless it is there, and return its layer."""
         digest = Digest(hashlib.sha256(data).hexdigest())
-        if not self.holds(digest):
+        if not self._holds(digest):
             write_whole(self._layout.blob(digest), data)
         return Layer(media_type=media_type, digest=str(digest), size=len(data))
 
@@ -221,9 +262,12 @@ class LocalStore:
         if not candidates:
             return
         used = frozenset[Digest]().union(*(digests_in(path.read_bytes()) for _, path in self._layout.names()))
-        for digest in set(candidates) - used:
+        unnamed = frozenset(candidates) - used
+        busy = frozenset(digest for digest in unnamed if self._in_use(self._layout.blob(digest)))
+        for digest in unnamed - busy:
             self._layout.blob(digest).unlink(missing_ok=True)
             self._facts.forget(digest)
+        self._leftover = self._leftover - unnamed - used | busy
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
+from diglot.core.digest import Digest
 from diglot.core.model import Example
 from diglot.core.request import LoadOptions, Sampling
-from diglot.store.layout import Digest
 
 MANIFEST_TYPE: Final = "application/vnd.docker.distribution.manifest.v2+json"
 CONFIG_TYPE: Final = "application/vnd.docker.container.image.v1+json"

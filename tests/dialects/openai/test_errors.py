@@ -35,6 +35,11 @@ FAULTS: list[tuple[AnyFault, int, str]] = [
     (errors.CompactionFailed("no"), 502, "compaction_failed"),
     (errors.UpstreamFailed("there", reason="no"), 502, "upstream_failed"),
     (errors.Cancelled(), 503, "cancelled"),
+    (errors.WrongDigest(expected="sha256:a", found="sha256:b"), 400, "wrong_digest"),
+    (errors.ModelForeign("tiny"), 403, "model_foreign"),
+    (errors.NotOffered("tiny", where="there"), 404, "model_not_offered"),
+    (errors.NoSpace(needed=2, free=1), 507, "no_space"),
+    (errors.AccessRefused("there", reason="no"), 502, "access_refused"),
 ]
 
 

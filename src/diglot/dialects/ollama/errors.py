@@ -16,6 +16,7 @@ from typing import Final, assert_never
 import msgspec
 
 from diglot.core.errors import (
+    AccessRefused,
     AnyFault,
     BodyTooLarge,
     BrokenCompaction,
@@ -31,16 +32,20 @@ from diglot.core.errors import (
     LoadFailed,
     MalformedBody,
     ModelBroken,
+    ModelForeign,
     ModelIncapable,
     ModelNotFound,
     ModelUnnamed,
     NoModel,
+    NoSpace,
     NothingGained,
+    NotOffered,
     TooManyInputs,
     UnknownPath,
     UnknownResponse,
     UnsupportedField,
     UpstreamFailed,
+    WrongDigest,
     WrongMethod,
 )
 from diglot.core.model import InvalidName, ModelRef
@@ -98,17 +103,17 @@ class Wording(msgspec.Struct, frozen=True):
         return Rendered(body, _status(fault), headers=_headers(fault))
 
 
-def _status(fault: AnyFault) -> int:  # noqa: C901  one case for each status
+def _status(fault: AnyFault) -> int:  # noqa: C901, PLR0912  one case for each status
     match fault:
         case MalformedBody() | InvalidField() | UnsupportedField() | ContextExceeded() | BrokenCompaction():
             status = 400
-        case ModelUnnamed() | ModelIncapable() | NothingGained():
+        case ModelUnnamed() | ModelIncapable() | NothingGained() | WrongDigest():
             status = 400
         case KeyMissing():
             status = 401
-        case Forbidden():
+        case Forbidden() | ModelForeign():
             status = 403
-        case ModelNotFound() | UnknownPath() | UnknownResponse():
+        case ModelNotFound() | UnknownPath() | UnknownResponse() | NotOffered():
             status = 404
         case WrongMethod():
             status = 405
@@ -118,10 +123,12 @@ def _status(fault: AnyFault) -> int:  # noqa: C901  one case for each status
             status = _CANCELLED
         case EngineCrashed() | EngineFailed() | LoadFailed() | ModelBroken() | CompactionFailed():
             status = 500
-        case UpstreamFailed():
+        case UpstreamFailed() | AccessRefused():
             status = 502
         case Busy() | NoModel():
             status = 503
+        case NoSpace():
+            status = 507
         case _:
             assert_never(fault)
     return status

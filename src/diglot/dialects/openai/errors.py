@@ -15,6 +15,7 @@ from typing import assert_never
 import msgspec
 
 from diglot.core.errors import (
+    AccessRefused,
     AnyFault,
     BodyTooLarge,
     BrokenCompaction,
@@ -30,16 +31,20 @@ from diglot.core.errors import (
     LoadFailed,
     MalformedBody,
     ModelBroken,
+    ModelForeign,
     ModelIncapable,
     ModelNotFound,
     ModelUnnamed,
     NoModel,
+    NoSpace,
     NothingGained,
+    NotOffered,
     TooManyInputs,
     UnknownPath,
     UnknownResponse,
     UnsupportedField,
     UpstreamFailed,
+    WrongDigest,
     WrongMethod,
 )
 from diglot.dialects.operation import Rendered
@@ -103,7 +108,7 @@ def _reply(fault: AnyFault, form: _Form) -> ErrorReply:
     return ErrorReply(ErrorDetailReply(message=message, type=form.kind, param=form.param, code=form.code))
 
 
-def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911  A table, a line or two for each kind.
+def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911, PLR0912  A table, a line or two for each kind.
     """Return the form of a fault: of the request itself here, of Responses and of models below."""
     match fault:
         case MalformedBody():
@@ -129,6 +134,8 @@ def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911  A table, a line or 
             return _Form(HTTPStatus.UNAUTHORIZED, "invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
         case BrokenCompaction() | NothingGained() | UnknownResponse() | CompactionFailed():
             return _of_responses(fault)
+        case WrongDigest() | ModelForeign() | NotOffered() | NoSpace() | AccessRefused():
+            return _of_contents(fault)
         case _:
             return _of_models(fault)
 
@@ -147,6 +154,23 @@ def _of_responses(fault: BrokenCompaction | NothingGained | UnknownResponse | Co
             return _Form(HTTPStatus.BAD_REQUEST, code, param=fault.field, message=message)
         case CompactionFailed():
             return _Form(HTTPStatus.INTERNAL_SERVER_ERROR, "compaction_failed", kind=_SERVER)
+        case _:
+            assert_never(fault)
+
+
+def _of_contents(fault: WrongDigest | ModelForeign | NotOffered | NoSpace | AccessRefused) -> _Form:
+    """Return the form of a fault about what models are made of, which no path of this dialect moves."""
+    match fault:
+        case WrongDigest():
+            return _Form(HTTPStatus.BAD_REQUEST, "wrong_digest")
+        case ModelForeign():
+            return _Form(HTTPStatus.FORBIDDEN, "model_foreign", param="model")
+        case NotOffered():
+            return _Form(HTTPStatus.NOT_FOUND, "model_not_offered", param="model")
+        case NoSpace():
+            return _Form(HTTPStatus.INSUFFICIENT_STORAGE, "no_space", kind=_SERVER)
+        case AccessRefused():
+            return _Form(HTTPStatus.BAD_GATEWAY, "access_refused", kind=_SERVER)
         case _:
             assert_never(fault)
 
