@@ -72,3 +72,13 @@ def test_a_page_says_what_it_is_first(page: str) -> None:
 @each_page
 def test_a_page_does_without_em_dashes(page: str) -> None:
     assert "\N{EM DASH}" not in text_of(page)
+
+
+def test_every_decision_is_in_the_list() -> None:
+    pages = {page.removeprefix("docs/decisions/") for page in PAGES if re.match(r"docs/decisions/\d", page)}
+    assert set(links_of("docs/decisions/README.md")) == pages
+
+
+def test_decisions_are_numbered_once() -> None:
+    numbers = [page[len("docs/decisions/") :][:4] for page in PAGES if re.match(r"docs/decisions/\d", page)]
+    assert sorted(set(numbers)) == sorted(numbers)
