@@ -29,7 +29,7 @@ from diglot.core.request import (
 )
 from tests.engines.asking import PERSON, WEATHER, asked, events_of, raw, result_of
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 LONG = "word " * 3000
 
 
@@ -206,7 +206,7 @@ async def test_leaving_in_the_middle_frees_the_slot(engine: Engine) -> None:
             if isinstance(event, TextDelta):
                 break
         await stream.aclose()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         answers = await asyncio.gather(*(result_of(engine.generate(asked("Say hello.", most=2))) for _ in range(2)))
     assert all(answer.usage.output for answer in answers)
 
@@ -216,7 +216,7 @@ async def test_leaving_before_the_first_text_frees_the_slot(engine: Engine) -> N
         stream = engine.generate(asked(f"{number} " + "some other words " * 120, most=4))
         assert isinstance(await anext(stream), Progress)
         await stream.aclose()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert (await result_of(engine.generate(asked("Say hello.", most=2)))).usage.output
 
 

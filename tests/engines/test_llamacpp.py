@@ -30,6 +30,7 @@ from diglot.engines.peer.wire import Wire
 from tests.engines.asking import CountingIds, asked, events_of, result_of
 from tests.engines.conftest import WINDOW, nothing
 
+pytestmark = pytest.mark.timeout(180)
 ROOT = Path(__file__).parent.parent.parent
 ORPHAN = """
 import asyncio, sys
