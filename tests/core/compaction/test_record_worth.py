@@ -42,18 +42,22 @@ def test_an_error_rises_above_a_line_like_it() -> None:
     assert level(record, "5513") > level(record, "5512")
 
 
-def test_what_the_user_said_need_not_be_kept_twice() -> None:
+def test_what_is_kept_as_a_message_need_not_be_kept_twice() -> None:
     output = "start\nseen at 10.0.0.7:6432 now\nseen at 10.0.0.8:6432 now\nend"
-    record = record_of((said("user", "Why is 10.0.0.7:6432 slow?"), *printed(output)), None)
+    record = record_of((said("developer", "The database is 10.0.0.7:6432."), *printed(output)), None)
     assert level(record, "at 10.0.0.7") < level(record, "at 10.0.0.8")
 
 
+def test_what_stands_in_one_line_need_not_stand_in_another() -> None:
+    record = record_of(printed("start\nbound to 10.0.0.7:6432\nsocket 10.0.0.7:6432 is open for all\nend"), None)
+    assert level(record, "bound to") - level(record, "is open") >= 3
+
+
 def test_what_is_said_all_the_time_says_little() -> None:
-    usual = [said("assistant", f"Let me have a look at the next file, number {number}.") for number in range(20)]
-    record = record_of(
-        (*usual, said("assistant", "We keep the archive append-only because auditors compare it.")), None
-    )
-    assert level(record, "append-only") > level(record, "next file, number 7")
+    starts = ["Now", "Let me", "Then let me", "Time to", "Let us", "I shall", "Good, now", "Next, let me"]
+    usual = [said("assistant", f"{start} look at another file {end}.") for start in starts for end in ("here", "again")]
+    record = record_of((*usual, said("assistant", "Archives stay untouched because auditors compare.")), None)
+    assert level(record, "auditors") - level(record, "Time to look") >= 2
 
 
 def test_an_output_keeps_its_first_and_last_line_and_no_more_than_masking_allows() -> None:

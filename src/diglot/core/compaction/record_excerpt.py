@@ -30,7 +30,7 @@ _USER = 72
 _SPACES = re.compile(r"\s{2,}")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\sa-z])|(?<=[\u3002\uff01\uff1f])")
 _CUT = re.compile(r"[,;\s]")
-_MOST_LINES = 20_000
+_LONGEST_READ = 20_000
 _PATCHED = re.compile(r"[+-](?!\+\+|--)")
 _SHELL_NAMES = frozenset({"exec_command", "shell", "shell_command", "bash", "local_shell"})
 
@@ -81,7 +81,7 @@ def answered(block: Block, outcome: Outcome) -> None:
     if outcome.code and block.head and not block.printed:
         block.head[0].text += f" [exit {outcome.code}]"
     body = outcome.body.replace("\r\n", "\n").replace("\r", "\n")
-    lines = [piece for line in body.split("\n") for piece in _pieces(_SPACES.sub(" ", line[:_MOST_LINES]))]
+    lines = [piece for line in body.split("\n") for piece in _pieces(_SPACES.sub(" ", line[:_LONGEST_READ]))]
     drafts = [Draft("|", piece) for piece in lines]
     if drafts:
         drafts[0].edge = drafts[-1].edge = True
