@@ -24,6 +24,8 @@ KNOWS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 OUTSIDE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
+        "backports": ("diglot.http",),
+        "brotli": ("diglot.http",),
         "click": ("diglot.cli",),
         "gguf": ("diglot.store",),
         "httpx2": ("diglot.engines", "diglot.store.pull", "diglot.cli"),
@@ -35,6 +37,7 @@ OUTSIDE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "sqlite3": ("diglot.state",),
         "starlette": ("diglot.http",),
         "uvicorn": ("diglot.app", "diglot.cli", "diglot.http"),
+        "websockets": (),
         "xllamacpp": ("diglot.engines.llamacpp",),
     }
 )
