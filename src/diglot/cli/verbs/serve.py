@@ -41,12 +41,16 @@ def command(settings: Settings, *, no_starter: bool) -> None:
     if not no_starter:
         _begin(settings)
     from diglot import app  # noqa: PLC0415  the server itself, a third of a second
+    from diglot.engines.scripted.script import InvalidScript  # noqa: PLC0415  comes with it
+    from diglot.store.local import LocalStore  # noqa: PLC0415  as above
 
     try:
-        _, (store, *_) = app.engines_of(settings, app.RandomIds())
-    except ValueError as error:  # The script of the scripted engine.
+        _, others = app.engines_of(settings, app.RandomIds())
+    except InvalidScript as error:
         raise click.UsageError(str(error)) from error
-    click.echo(banner(settings, store.list()), err=True)
+    near = () if settings.remotes else others  # A banner waits for nobody.
+    models = [model for store in (LocalStore(settings.model_folder), *near) for model in store.list()]
+    click.echo(banner(settings, models), err=True)
     try:
         code = app.serve(settings)
     except KeyboardInterrupt:  # That is how it is told to stop, and it has stopped in order.
