@@ -7,20 +7,12 @@ Neighbours: `cli` calls `serve`, tests call `build`.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import os
 import secrets
-import signal
 import socket
 import string
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
-import uvicorn
-from starlette.applications import Starlette
-from starlette.types import ASGIApp
 
 from diglot.core.ports import Clock, EngineLoader, Ids, ModelStore
 from diglot.core.request import LoadOptions
@@ -33,8 +25,9 @@ from diglot.engines.remote.models import RemoteModels
 from diglot.engines.scripted.loader import ScriptedLoader
 from diglot.engines.scripted.models import ScriptedModels
 from diglot.engines.scripted.script import Script, load_script
-from diglot.http.application import Access, build_application
+from diglot.http.application import Access, Application, build_application
 from diglot.http.serve import Limits, World
+from diglot.http.server import Listening, run
 from diglot.services.catalog import Catalog
 from diglot.services.compact import Compact
 from diglot.services.desk import Desk
@@ -53,11 +46,7 @@ from diglot.state.seal import FileSeal
 from diglot.store.local import LocalStore
 from diglot.store.supply import StoreSupply
 
-log = logging.getLogger(__name__)
-
 _LETTERS = string.ascii_letters + string.digits
-_LAST_WORDS = 2.0
-"""Seconds for clients to take what they are told when their answers are called off."""
 
 
 class SystemClock:
@@ -142,84 +131,27 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
     )
 
 
-def build(settings: Settings) -> ASGIApp:
-    """Return the application as an ASGI server runs it."""
-    application, _ = _built(settings)
-    return application
-
-
-def _built(settings: Settings) -> tuple[ASGIApp, Desk]:
-    clock, ids = SystemClock(), RandomIds()
-    desk = build_desk(settings, clock=clock, ids=ids)
-    limits = Limits(max_body=settings.max_body, body_timeout=settings.body_timeout, heartbeat=settings.heartbeat)
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
-        await desk.close()
-
-    application = build_application(
-        (OLLAMA, OPENAI),
-        World(desk=desk, clock=clock, ids=ids, limits=limits),
-        access=Access(hosts=settings.hosts, origins=settings.origins, key=settings.key),
-        lifespan=lifespan,
-    )
-    return application, desk
-
-
-class DrainingServer(uvicorn.Server):
-    """A server that goes down in order: nobody new comes in, and answers in flight get `drain` seconds to end.
-
-    Then the desk is closed, which ends them with a fault, so that each client is told in the form of its dialect.
-    What uvicorn would do alone is to cancel them, and their clients would be told nothing.
-    """
-
-    def __init__(self, config: uvicorn.Config, *, desk: Desk, drain: float) -> None:
-        super().__init__(config)
-        self._desk = desk
-        self._drain = drain
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Go down."""
-        calling_off = asyncio.create_task(self._call_off())
-        try:
-            await super().shutdown(sockets)
-        finally:
-            calling_off.cancel()
-        if self.force_exit:  # By a second Ctrl-C, after which uvicorn leaves everything as it lies.
-            await self._hang_up()
-            await self.lifespan.shutdown()
-
-    async def _call_off(self) -> None:
-        await asyncio.sleep(self._drain)
-        log.info("answers in flight are called off after %g seconds", self._drain)
-        await self._desk.close()
-        await asyncio.sleep(_LAST_WORDS)
-        await self._hang_up()
-
-    async def _hang_up(self) -> None:
-        """End what is left as if the clients had: those who have taken nothing by now never will."""
-        for connection in list(self.server_state.connections):
-            connection.transport.abort()
-        if tasks := self.server_state.tasks:
-            await asyncio.wait(tasks, timeout=_LAST_WORDS)
-
-
 def serve(settings: Settings) -> int:
     """Serve until told to stop. Returns the exit code, or raises KeyboardInterrupt after SIGINT and SIGTERM."""
-    application, desk = _built(settings)
-    config = uvicorn.Config(
-        application,
-        host=settings.host,
-        port=settings.port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        ws="none",
+    clock, ids = SystemClock(), RandomIds()
+    desk = build_desk(settings, clock=clock, ids=ids)
+    application = assemble(settings, desk, clock=clock, ids=ids)
+    listening = Listening(host=settings.host, port=settings.port, drain=settings.drain)
+    return run(application, listening, call_off=desk.close)
+
+
+def build(settings: Settings) -> Application:
+    """Return the application as an ASGI server runs it."""
+    clock, ids = SystemClock(), RandomIds()
+    return assemble(settings, build_desk(settings, clock=clock, ids=ids), clock=clock, ids=ids)
+
+
+def assemble(settings: Settings, desk: Desk, *, clock: Clock, ids: Ids) -> Application:
+    """Return the application that stands before a desk."""
+    limits = Limits(max_body=settings.max_body, body_timeout=settings.body_timeout, heartbeat=settings.heartbeat)
+    return build_application(
+        (OLLAMA, OPENAI),
+        World(desk=desk, clock=clock, ids=ids, limits=limits),
+        access=Access(hosts=(*settings.hosts, socket.gethostname()), origins=settings.origins, key=settings.key),
+        close=desk.close,
     )
-    server = DrainingServer(config, desk=desk, drain=settings.drain)
-    # uvicorn raises the signal again once it has ended. As the default that would be a death, and it is none.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    server.run()
-    return 0 if server.started else 1

@@ -9,7 +9,8 @@ Invariant: whatever is asked, the answer has the form of the dialect that the pa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.routing import Route, Router
@@ -22,6 +23,9 @@ from diglot.http.openapi import openapi_document
 from diglot.http.reply import send_whole
 from diglot.http.serve import Endpoint, World
 
+Application = ASGIApp
+"""What an ASGI server runs."""
+
 
 class Access:
     """Who may call: further Host names, further origins, and the key if there is one."""
@@ -33,9 +37,9 @@ class Access:
 
 
 def build_application(
-    dialects: Sequence[Dialect], world: World, *, access: Access, lifespan: Lifespan[Any] | None = None
+    dialects: Sequence[Dialect], world: World, *, access: Access, close: Callable[[], Awaitable[None]] | None = None
 ) -> ASGIApp:
-    """Return the ASGI application that serves these dialects."""
+    """Return the ASGI application that serves these dialects; `close` is called when it ends."""
     fallback = Fallback(dialects)
     by_path: dict[str, dict[str, ASGIApp]] = defaultdict(dict)
     for dialect in dialects:
@@ -49,8 +53,17 @@ def build_application(
         Route(path, Methods(apps, fallback)) for path, apps in sorted(by_path.items(), key=lambda row: "{" in row[0])
     ]
     # A bare router: everything that raises is caught in `serve`, so no error middleware wraps every piece that is sent.
-    router = Router(routes, redirect_slashes=False, default=fallback, lifespan=lifespan)
+    router = Router(routes, redirect_slashes=False, default=fallback, lifespan=_ending_with(close) if close else None)
     return Guard(router, hosts=access.hosts, origins=access.origins, key=access.key, refusal=fallback.render)
+
+
+def _ending_with(close: Callable[[], Awaitable[None]]) -> Lifespan[Any]:
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncIterator[None]:
+        yield
+        await close()
+
+    return lifespan
 
 
 class Methods:
