@@ -151,6 +151,7 @@ class Anatomy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `context_length` is the window it was trained for, in tokens (0: unknown). `kv_bytes_per_token` is what
     one token takes in the cache, in 16-bit floats (0 for encoders). `template` is the chat template's length in characters, 0 without one.
+    `fill` are the tokens that stand before the text, before what follows the gap, and before the filling.
     """
 
     architecture: str
@@ -162,6 +163,7 @@ class Anatomy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     vocabulary: int = 0
     pooling: Pooling | None = None
     template: int = 0
+    fill: tuple[int, int, int] | None = None
 
 
 class ModelDetails(msgspec.Struct, frozen=True, kw_only=True):
