@@ -53,10 +53,10 @@ def asked(text: str, *, most: int | None = 16, seed: int | None = 7, **more: Any
     return Generation(residence=Residence(), prompt=Conversation((said("user", text),)), sampling=sampling, **more)
 
 
-def raw(content: str | tuple[int, ...], *, most: int = 8, **more: Any) -> Generation:
+def raw(content: str | tuple[int, ...], *, most: int = 8, suffix: str | None = None, **more: Any) -> Generation:
     """A prompt without a template."""
     sampling = Sampling(max_tokens=most, temperature=0.0, seed=7)
-    return Generation(residence=Residence(), prompt=RawPrompt(content), sampling=sampling, **more)
+    return Generation(residence=Residence(), prompt=RawPrompt(content, suffix), sampling=sampling, **more)
 
 
 async def events_of(stream: AsyncIterable[Event]) -> list[Event]:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterable, AsyncIterator
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 from blockbuster import BlockBuster
@@ -27,7 +28,7 @@ from diglot.engines.llamacpp.process import ChildProcess
 from diglot.engines.llamacpp.sizing import Limits
 from diglot.engines.peer.transport import read_all
 from diglot.engines.peer.wire import Wire
-from tests.engines.asking import CountingIds, asked, events_of, result_of
+from tests.engines.asking import CountingIds, asked, events_of, raw, result_of
 from tests.engines.conftest import WINDOW, nothing
 
 pytestmark = pytest.mark.timeout(180)
@@ -140,7 +141,7 @@ async def test_a_child_has_a_session_of_its_own(llama_engine: LlamaEngine) -> No
 async def test_a_file_that_is_no_model_fails_to_load(llama: LlamaLoader, chat_model: Model, tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF" + bytes(1000))
-    model = Model(**{name: getattr(chat_model, name) for name in chat_model.__struct_fields__} | {"weights": broken})
+    model = msgspec.structs.replace(chat_model, weights=broken)
     async with nothing_left():
         with pytest.raises(LoadFailed) as caught:
             await llama.load(model, LoadOptions(), nothing)
@@ -183,6 +184,20 @@ async def test_an_image_is_refused_by_a_model_that_sees_nothing(llama_engine: Ll
     shown = type(request)(residence=request.residence, prompt=Conversation((seen,)))
     with pytest.raises(ModelIncapable, match="vision"):
         await anext(llama_engine.generate(shown))
+
+
+async def test_a_gap_is_filled_between_the_marks_of_the_model(
+    llama: LlamaLoader, chat_model: Model, llama_engine: LlamaEngine
+) -> None:
+    gap = raw("def add(a, b):", suffix="return c")
+    with pytest.raises(ModelIncapable, match="insert"):
+        await anext(llama_engine.generate(gap))
+    anatomy = msgspec.structs.replace(chat_model.anatomy, fill=(4, 5, 6))
+    engine = await llama.load(msgspec.structs.replace(chat_model, anatomy=anatomy), WINDOW, nothing)
+    pieces = [await engine.count(raw(text)) for text in ("def add(a, b):", "return c")]
+    assert await engine.count(gap) == sum(pieces) + 3
+    assert (await result_of(engine.generate(gap))).usage.input == sum(pieces) + 3
+    await engine.close()
 
 
 async def test_nothing_blocks_the_loop(llama_engine: LlamaEngine, no_blocking: BlockBuster) -> None:

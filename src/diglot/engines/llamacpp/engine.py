@@ -16,8 +16,9 @@ from diglot.core.events import Event
 from diglot.core.items import Message, ToolResult, images_of
 from diglot.core.model import Capabilities, Model
 from diglot.core.ports import Ids
-from diglot.core.request import Conversation, Embedding, Generation
+from diglot.core.request import Conversation, Embedding, Generation, RawPrompt
 from diglot.core.result import Embedded
+from diglot.engines.llamacpp.filling import with_gap
 from diglot.engines.llamacpp.ledger import Ledger
 from diglot.engines.llamacpp.process import ChildProcess
 from diglot.engines.llamacpp.sizing import Sizes
@@ -83,7 +84,7 @@ class LlamaEngine:
 
     async def generate(self, request: Generation) -> AsyncGenerator[Event]:
         """Answer a request."""
-        self._able(request)
+        request = await self._prepared(request)
         ledger = self._ledger
         events = self._peer.generate(request) if ledger is None else self._sharing(ledger, request)
         async with aclosing(events):
@@ -92,8 +93,7 @@ class LlamaEngine:
 
     async def count(self, request: Generation) -> int:
         """Return the tokens of the prompt."""
-        self._able(request)
-        return await count(self._peer, request)
+        return await count(self._peer, await self._prepared(request))
 
     async def embed(self, request: Embedding) -> Embedded:
         """Return a vector for each input."""
@@ -110,18 +110,29 @@ class LlamaEngine:
         """Answer once there is room in the shared cache for the most that this request can become."""
         most, limit = self.window, request.sampling.max_tokens
         if not ledger.fits(most) and limit is not None and limit >= 0:
-            most = min(most, await self.count(request) + limit)
+            most = min(most, await count(self._peer, request) + limit)
         async with ledger.hold(most), aclosing(self._peer.generate(request)) as events:
             async for event in events:
                 yield event
 
-    def _able(self, request: Generation) -> None:
+    async def _prepared(self, request: Generation) -> Generation:
+        """Refuse what the model cannot do, and turn a prompt with a gap into tokens."""
+        name = self._model.name
         if not self.capabilities.completion:
-            raise ModelIncapable(self._model.name, ability="completion")
-        if isinstance(request.prompt, Conversation) and not self.capabilities.vision:
-            shown = (item.content for item in request.prompt.items if isinstance(item, Message | ToolResult))
-            if any(images_of(content) for content in shown):
-                raise ModelIncapable(self._model.name, ability="vision")
+            raise ModelIncapable(name, ability="completion")
+        match request.prompt:
+            case Conversation(items):
+                shown = (item.content for item in items if isinstance(item, Message | ToolResult))
+                if not self.capabilities.vision and any(map(images_of, shown)):
+                    raise ModelIncapable(name, ability="vision")
+            case RawPrompt(suffix=str()) as prompt:
+                marks = self._model.anatomy.fill
+                if marks is None:
+                    raise ModelIncapable(name, ability="insert")
+                return await with_gap(self._peer, request, prompt, marks=marks)
+            case _:
+                pass
+        return request
 
     async def _lost(self, how: str) -> Fault:
         if self._child.stopped:

@@ -70,7 +70,7 @@ def generation_body(request: Generation, target: Target) -> tuple[str, bytes]:
         case Conversation():
             path, body = "/v1/chat/completions", prompt_body(request, target)
         case RawPrompt(suffix=str()):
-            raise UnsupportedField("suffix", "the engine does not fill the middle of a text")
+            raise UnsupportedField("suffix", "the remote server does not fill the middle of a text")
         case RawPrompt(content=content):
             path, body = "/v1/completions", {"model": target.model, "prompt": content}
         case _:
