@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diglot.core.compaction.record import Record, read_summary, record_of, write_record, write_summary
-from diglot.core.compaction.record_values import Line
+from diglot.core.compaction.record.values import Line
 from diglot.core.items import Item, Message, Reasoning, Text, ToolCall, ToolResult, said
 
 ENOUGH = 10_000_000

@@ -2,7 +2,7 @@
 
 The agent's statements stay word for word, a call becomes its name with its telling arguments, an output its
 telling lines. What the user and the system said is kept elsewhere and only parts the excerpt here. Neighbours:
-`record_masking` judges the lines, `record_writing` decides by their levels how many find room.
+`masking` judges the lines, `writing` decides by their levels how many find room.
 
 Invariant: a line stands at most once, and every line is a stretch of the conversation.
 """
@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from diglot.core.compaction.record_calls import Call, Outcome
-from diglot.core.compaction.record_changes import files_of_patch, patch_in
-from diglot.core.compaction.record_masking import Draft, exact, judge, masked
-from diglot.core.compaction.record_values import Line, Mark, one_line
+from diglot.core.compaction.record.calls import Call, Outcome
+from diglot.core.compaction.record.changes import files_of_patch, patch_in
+from diglot.core.compaction.record.masking import Draft, exact, judge, masked
+from diglot.core.compaction.record.values import Line, Mark, one_line
 from diglot.core.items import ToolCall
 from diglot.core.tools import flat_name
 

@@ -1,7 +1,7 @@
 """What the record of a compaction is made of, as plain values.
 
-They hold text that was seen in the conversation and nothing that a model made of it. `record` makes them,
-`record_writing` writes them down and reads them back.
+They hold text that was seen in the conversation and nothing that a model made of it. `taking` makes them,
+`writing` writes them down and reads them back.
 
 Invariant: every text in here is one line without control characters, so that it can stand under a heading.
 """

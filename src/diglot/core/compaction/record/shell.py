@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from diglot.core.compaction.record_paths import below, name_of
-from diglot.core.compaction.record_values import FileChange, FileKind
+from diglot.core.compaction.record.paths import below, name_of
+from diglot.core.compaction.record.values import FileChange, FileKind
 
 _PIECE = re.compile(
     r"""(?P<quoted>'[^']*'|"(?:[^"\\]|\\.)*")|(?P<escaped>\\.)|(?P<redirect>(?:\d+|&)?>>?\|?(?:&\d?)?|<<<|<)"""

@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from diglot.core.compaction.record_values import Mark
+from diglot.core.compaction.record.values import Mark
 
 HIGHEST = 9
 _RUN = re.compile(r"[A-Za-z0-9_$@~./%+-][A-Za-z0-9_./:@%+=~#$&?*-]+")

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from diglot.core.compaction.record_calls import Call, Outcome
-from diglot.core.compaction.record_values import Check, Problem, Run, Step, StepStatus, one_line
+from diglot.core.compaction.record.calls import Call, Outcome
+from diglot.core.compaction.record.values import Check, Problem, Run, Step, StepStatus, one_line
 
 _HINT = re.compile(r"pass|fail|tests|ok\b|ran \d|examples?\b|pending", re.IGNORECASE)
 _SUMMARIES = tuple(

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from diglot.core.compaction.record import record_of
-from diglot.core.compaction.record_shell import shell_changes
-from diglot.core.compaction.record_values import FileChange
+from diglot.core.compaction.record.shell import shell_changes
+from diglot.core.compaction.record.values import FileChange
 from diglot.core.items import Item, Text, ToolCall, ToolResult, said
 
 PATCH = """*** Begin Patch

@@ -6,7 +6,7 @@ import pytest
 
 from bench.compaction.sessions import make_session
 from diglot.core.compaction.record import Record, record_of, write_record
-from diglot.core.compaction.record_values import FileChange, Ledger, Line, Problem, Run, Step
+from diglot.core.compaction.record.values import FileChange, Ledger, Line, Problem, Run, Step
 from diglot.core.items import Item, Text, ToolCall, ToolResult, said
 
 

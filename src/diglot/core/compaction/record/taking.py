@@ -1,8 +1,7 @@
-"""The record: what a compaction keeps without any model, exact whatever the model.
+"""Taking a record: the items of a conversation entered in the ledger and quoted in the excerpt, in their order.
 
-A ledger says what was done and how it stands, an excerpt quotes what was said, called and printed. The next
-compaction reads both back and goes on from there, so that nothing is summarised twice. This is the door of the
-`record_*` files; it deliberately holds nothing that a person said (that is kept as it is) and no prose.
+Neighbours: `calls` reads what was called and what came of it, `changes` and `runs` say what that means for the
+ledger, `excerpt` what is quoted of it.
 
 Invariant: pure, linear in the size of the items, and no item makes it raise.
 """
@@ -13,9 +12,9 @@ import re
 
 import msgspec
 
-from diglot.core.compaction.record_calls import Call, Outcome, read_call, read_outcome
-from diglot.core.compaction.record_changes import changes_of, merged, patch_in
-from diglot.core.compaction.record_excerpt import (
+from diglot.core.compaction.record.calls import Call, Outcome, read_call, read_outcome
+from diglot.core.compaction.record.changes import changes_of, merged, patch_in
+from diglot.core.compaction.record.excerpt import (
     Block,
     answered,
     call_block,
@@ -23,14 +22,11 @@ from diglot.core.compaction.record_excerpt import (
     said_block,
     user_block,
 )
-from diglot.core.compaction.record_masking import exact
-from diglot.core.compaction.record_runs import checked, failed_or_passed, plan_of, ran
-from diglot.core.compaction.record_values import Check, FileChange, Ledger, Problem, Record, Run, Step, one_line
-from diglot.core.compaction.record_writing import read_summary, write_record, write_summary
+from diglot.core.compaction.record.masking import exact
+from diglot.core.compaction.record.runs import checked, failed_or_passed, plan_of, ran
+from diglot.core.compaction.record.values import Check, FileChange, Ledger, Problem, Record, Run, Step, one_line
 from diglot.core.compaction.window import is_kept, is_shown_summary
 from diglot.core.items import Item, Message, Reasoning, ToolCall, ToolResult
-
-__all__ = ["Record", "read_summary", "record_of", "write_record", "write_summary"]
 
 _COMMAND = 240
 _CWD = re.compile(

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from diglot.core.compaction.record_calls import Call, Outcome, first_text
-from diglot.core.compaction.record_paths import below, name_of
-from diglot.core.compaction.record_shell import placed, shell_changes
-from diglot.core.compaction.record_values import FileChange, FileKind, one_line
+from diglot.core.compaction.record.calls import Call, Outcome, first_text
+from diglot.core.compaction.record.paths import below, name_of
+from diglot.core.compaction.record.shell import placed, shell_changes
+from diglot.core.compaction.record.values import FileChange, FileKind, one_line
 
 _BEGIN = "*** Begin Patch"
 _PATCH_LINE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move to: (.+?)\s*$", re.MULTILINE)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from diglot.core.compaction.record import Record, record_of
-from diglot.core.compaction.record_calls import read_outcome
-from diglot.core.compaction.record_values import Check, Problem, Run, Step
+from diglot.core.compaction.record.calls import read_outcome
+from diglot.core.compaction.record.values import Check, Problem, Run, Step
 from diglot.core.items import Item, Message, Text, ToolCall, ToolResult, said
 
 

@@ -1,8 +1,8 @@
 """Calls and results as the record reads them: by the shape of their arguments, not by one client's names.
 
 A shell call is one that is given a command; how a run ended is read from the forms in which agents report it.
-Arguments that are no JSON (cut off once, or freeform) are text. Neighbours: `record_changes` and
-`record_runs` take what is read here.
+Arguments that are no JSON (cut off once, or freeform) are text. Neighbours: `changes` and
+`runs` take what is read here.
 
 Invariant: whatever a call or a result holds, reading it raises nothing.
 """

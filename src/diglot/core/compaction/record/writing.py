@@ -15,7 +15,7 @@ from typing import Final, TypeVar, cast
 
 import msgspec
 
-from diglot.core.compaction.record_values import (
+from diglot.core.compaction.record.values import (
     Check,
     FileChange,
     FileKind,
