@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import math
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
@@ -34,6 +35,8 @@ from diglot.core.tools import callable_tools
 from diglot.engines.scripted.playing import lay_out
 from diglot.engines.scripted.script import Misfortune, Reply, Script
 from diglot.engines.scripted.tokens import last_words, prompt_of, tokens_of
+
+log = logging.getLogger(__name__)
 
 _BREATH = 32  # Events between two chances for everybody else on the loop.
 
@@ -148,6 +151,7 @@ class ScriptedEngine:
         """Count the prompt, and how much of it was there before. Raises ContextExceeded."""
         prompt = prompt_of(request)
         size = len(tokens_of(prompt))
+        log.debug("read %r", prompt)  # What a model was shown is half of what a test wants to know.
         if size >= self.window:
             raise ContextExceeded(tokens=size, window=self.window)
         cached = max((len(tokens_of(_shared(prompt, old))) for old in self._cache), default=0)
@@ -168,6 +172,8 @@ class ScriptedEngine:
         """Wait and suffer what the reply has in store at this place."""
         if (place < 0) != (reply.after < 0):
             return
+        if reply.pause:
+            await self._until(asyncio.sleep(reply.pause))
         if reply.gate is not None:
             gate = self._gates.setdefault(reply.gate, Gate())
             await self._until(gate.passed())

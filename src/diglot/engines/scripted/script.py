@@ -30,9 +30,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """One answer.
 
     `say` and `think` are text, cut into tokens, or a list, streamed piece by piece as it stands. `echo` says the
-    last user message. `prefill` is how many steps of progress come first. `fault` strikes and `gate` holds
-    before the event number `after` behind `Started`; a negative `after` means before `Started`. `hang` goes on without
-    an end until it is closed. `when` picks this reply by a text in the last user message.
+    last user message. `prefill` is how many steps of progress come first. `fault` strikes, `gate` holds and `pause`
+    is silent for so many seconds before the event number `after` behind `Started`; a negative `after` means before
+    `Started`. `hang` goes on without an end until it is closed. `when` picks this reply by a text in the last user message.
     """
 
     say: Pieces = ""
@@ -42,6 +42,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     prefill: int = 0
     fault: Misfortune | None = None
     gate: str | None = None
+    pause: float = 0.0
     after: int = 0
     hang: bool = False
     when: str | None = None
