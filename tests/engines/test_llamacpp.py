@@ -16,7 +16,7 @@ import psutil
 import pytest
 from blockbuster import BlockBuster
 
-from diglot.core.errors import Cancelled, EngineCrashed, LoadFailed, ModelIncapable
+from diglot.core.errors import Cancelled, EngineCrashed, InvalidField, LoadFailed, ModelIncapable
 from diglot.core.events import Event, Finished, TextDelta
 from diglot.core.items import Image, Message
 from diglot.core.model import Model
@@ -184,6 +184,28 @@ async def test_an_image_is_refused_by_a_model_that_sees_nothing(llama_engine: Ll
     shown = type(request)(residence=request.residence, prompt=Conversation((seen,)))
     with pytest.raises(ModelIncapable, match="vision"):
         await anext(llama_engine.generate(shown))
+
+
+async def test_numbers_of_any_size_are_taken(llama_engine: LlamaEngine) -> None:
+    for sampling in (
+        Sampling(max_tokens=2, repeat_penalty=1.1, repeat_last_n=-1, seed=-1),
+        Sampling(max_tokens=2, repeat_penalty=1.1, repeat_last_n=2**40, seed=2**64 - 1, temperature=-1.0),
+    ):
+        result = await result_of(llama_engine.generate(asked("Hi", sampling=sampling)))
+        assert result.usage.output == 2
+    stream = llama_engine.generate(asked("Hi", sampling=Sampling(max_tokens=10**12)))
+    await first_text(stream)
+    await stream.aclose()
+
+
+@pytest.mark.parametrize("token", [-1, 10**7])
+async def test_a_token_that_the_model_lacks_is_refused_by_the_name_of_its_field(
+    llama_engine: LlamaEngine, token: int
+) -> None:
+    with pytest.raises(InvalidField, match="prompt"):
+        await anext(llama_engine.generate(raw((504, token))))
+    with pytest.raises(InvalidField, match="logit_bias"):
+        await anext(llama_engine.generate(asked("Hi", sampling=Sampling(logit_bias={token: 1.0}))))
 
 
 async def test_a_gap_is_filled_between_the_marks_of_the_model(

@@ -8,10 +8,10 @@ Invariant: once the child is dead, `alive` is false for good and every request e
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
-from diglot.core.errors import Cancelled, EngineCrashed, EngineFailed, Fault, ModelIncapable
+from diglot.core.errors import Cancelled, EngineCrashed, EngineFailed, Fault, InvalidField, ModelIncapable
 from diglot.core.events import Event
 from diglot.core.items import Message, ToolResult, images_of
 from diglot.core.model import Capabilities, Model
@@ -41,7 +41,7 @@ class LlamaEngine:
         self._ledger = Ledger(sizes.pool) if sizes.pool < sizes.window * sizes.slots else None
         self._peer = Peer(
             transport,
-            target=Target(model.name, LLAMA_CPP, template_tools=model.capabilities.template_tools),
+            target=Target(model.name, LLAMA_CPP, template_tools=model.capabilities.template_tools, window=sizes.window),
             blame=Blame(model.name, window=sizes.window),
             lost=self._lost,
             ids=ids,
@@ -120,6 +120,7 @@ class LlamaEngine:
         name = self._model.name
         if not self.capabilities.completion:
             raise ModelIncapable(name, ability="completion")
+        self._known(request.sampling.logit_bias or (), field="logit_bias")
         match request.prompt:
             case Conversation(items):
                 shown = (item.content for item in items if isinstance(item, Message | ToolResult))
@@ -130,9 +131,18 @@ class LlamaEngine:
                 if marks is None:
                     raise ModelIncapable(name, ability="insert")
                 return await with_gap(self._peer, request, prompt, marks=marks)
+            case RawPrompt(content=tuple() as tokens):
+                self._known(tokens, field="prompt")
             case _:
                 pass
         return request
+
+    def _known(self, tokens: Iterable[int], *, field: str) -> None:
+        """Refuse tokens that the model does not have. llama.cpp names no field, or ignores them."""
+        size = self._model.anatomy.vocabulary
+        strange = next((token for token in tokens if token < 0 or token >= size > 0), None)
+        if strange is not None:
+            raise InvalidField(field, f"{strange} is no token of the model, which has {size}")
 
     async def _lost(self, how: str) -> Fault:
         if self._child.stopped:

@@ -33,16 +33,29 @@ from diglot.core.turns import Turn, turns_of
 from diglot.engines.peer.hosts import Host
 from diglot.engines.peer.plain import plain_turns
 
+_LARGEST = 2**31 - 1
 _SEEDS = 2**32 - 1  # llama.cpp takes the last one for "random".
+SETTINGS = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "typical_p",
+    "repeat_penalty",
+    "repeat_last_n",
+    "presence_penalty",
+    "frequency_penalty",
+)
 encode = msgspec.json.Encoder().encode
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The model that is spoken to: its name there, the kind of server, and whether its template knows tools."""
+    """The model that is spoken to: its name there, the kind of server, whether its template knows tools, its window."""
 
     model: str
     host: Host
     template_tools: bool = True
+    window: int = _LARGEST
 
 
 def forced_tools(request: Generation) -> tuple[ToolSpec, ...]:
@@ -80,7 +93,7 @@ def generation_body(request: Generation, target: Target) -> tuple[str, bytes]:
         body["return_progress"] = True
     if target.host.running_usage:
         body["stream_options"]["continuous_usage_stats"] = True
-    body |= _sampling(request.sampling, target.host)
+    body |= _sampling(request.sampling, target)
     body |= _constraint(request, target.host)
     if request.logprobs is not None:
         shown = max(1, request.logprobs)  # llama.cpp takes 0 for "no log-probabilities": `answer` drops the one.
@@ -163,16 +176,18 @@ def _thinking(request: Generation, host: Host) -> dict[str, Any]:
     return {"chat_template_kwargs": arguments} if arguments else {}
 
 
-def _sampling(sampling: Sampling, host: Host) -> dict[str, Any]:
+def _sampling(sampling: Sampling, target: Target) -> dict[str, Any]:
     body: dict[str, Any] = {}
-    for name in ("temperature", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n"):
-        body |= _setting(name, sampling, host)
-    for name in ("presence_penalty", "frequency_penalty"):
-        body |= _setting(name, sampling, host)
+    for name in SETTINGS:
+        body |= _setting(name, sampling, target.host)
+    last = sampling.repeat_last_n
+    if last is not None:  # Negative means the window; more than that only costs memory, four bytes for each.
+        body["repeat_last_n"] = target.window if last < 0 else min(last, target.window)
     if sampling.seed is not None and sampling.seed >= 0:
         body["seed"] = sampling.seed % _SEEDS
     if sampling.max_tokens is not None and sampling.max_tokens >= 0:
-        body["max_tokens"] = max(1, sampling.max_tokens)  # llama.cpp makes one token for 0: `answer` drops it.
+        # llama.cpp makes one token for 0: `answer` drops it.
+        body["max_tokens"] = min(max(1, sampling.max_tokens), _LARGEST)
     if sampling.stop:
         body["stop"] = sampling.stop
     if sampling.logit_bias:
@@ -186,6 +201,8 @@ def _setting(name: str, sampling: Sampling, host: Host) -> dict[str, Any]:
         return {}
     if name not in host.sampling:
         raise UnsupportedField(name, "the remote server does not take it")
+    if isinstance(value, int):
+        value = max(-_LARGEST, min(value, _LARGEST))
     return {host.sampling[name]: value}
 
 

@@ -34,7 +34,7 @@ class RemoteEngine:
         self._open = True
         self._peer = Peer(
             transport,
-            target=Target(offer.id, offer.host, template_tools=offer.model.capabilities.template_tools),
+            target=Target(offer.id, offer.host, template_tools=offer.model.capabilities.template_tools, window=window),
             blame=Blame(offer.model.name, window=window, where=self._place),
             lost=self._lost,
             ids=ids,
