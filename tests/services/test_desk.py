@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from diglot.core.errors import Cancelled, ModelNotFound
+from diglot.core.errors import Cancelled, ModelIncapable, ModelNotFound
 from diglot.core.events import Finished, Started, Timings
 from diglot.core.model import ModelDetails
 from diglot.core.request import (
@@ -57,6 +57,14 @@ async def test_a_load_of_an_encoder_needs_no_ability_to_chat() -> None:
     world = World()
     [event async for event in world.desk.answer(Load(Residence(model="encoder")), id=ID)]
     assert world.names == ["encoder:latest"]
+
+
+async def test_a_model_that_must_think_and_cannot_is_not_loaded() -> None:
+    world = World()
+    with pytest.raises(ModelIncapable) as caught:
+        await anext(world.desk.answer(Load(Residence(model="chat"), must_think=True), id=ID))
+    assert (caught.value.name, caught.value.ability) == ("chat", "thinking")
+    assert world.names == []
 
 
 async def test_an_unknown_model_is_not_loaded_or_unloaded() -> None:

@@ -186,9 +186,10 @@ class Generation(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """Load a model and say when it is ready."""
+    """Load a model and say when it is ready. `must_think` refuses a model that cannot."""
 
     residence: Residence
+    must_think: bool = False
 
 
 class Unload(msgspec.Struct, frozen=True):

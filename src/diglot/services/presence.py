@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator
 
 from msgspec.structs import replace
 
+from diglot.core.errors import ModelIncapable
 from diglot.core.events import Event, Finished, Started, Timings
 from diglot.core.model import Capability, Model
 from diglot.core.ports import Clock
@@ -32,6 +33,8 @@ class Presence:
         begun = self._clock.monotonic_ns()
         residence = request.residence
         model = await self._meant(residence)
+        if request.must_think and not model.capabilities.thinking:
+            raise ModelIncapable(residence.model or model.name, ability="thinking")
         options = residence.load.over(model.defaults.load)
         async with self._residency.lease(model, options, residence.keep_alive):
             yield Started(input_tokens=0, model=model.name)

@@ -70,7 +70,8 @@ def parse(wire: Wire) -> Parsed:
         overflow=overflow_of(body.truncate),
     )
     if not body.messages:
-        return Parsed(Unload(residence) if residence.keep_alive == 0 else Load(residence), view)
+        load = Load(residence, must_think=bool(body.think))
+        return Parsed(Unload(residence) if residence.keep_alive == 0 else load, view)
     return Parsed(generation, view, stream=body.stream is not False)
 
 

@@ -89,7 +89,8 @@ def parse(wire: Wire) -> Parsed:
     )
     view = GenerateView(residence.model, conversation)
     if not body.prompt:
-        return Parsed(Unload(residence) if residence.keep_alive == 0 else Load(residence), GenerateView(view.model))
+        load = Load(residence, must_think=bool(body.think))
+        return Parsed(Unload(residence) if residence.keep_alive == 0 else load, GenerateView(view.model))
     return Parsed(generation, view, stream=body.stream is not False)
 
 
