@@ -20,7 +20,7 @@ from diglot.core.errors import Cancelled, EngineCrashed, InvalidField, LoadFaile
 from diglot.core.events import Event, Finished, TextDelta
 from diglot.core.items import Image, Message
 from diglot.core.model import Model
-from diglot.core.request import Conversation, LoadOptions, Sampling
+from diglot.core.request import Conversation, Embedding, LoadOptions, Residence, Sampling
 from diglot.engines.llamacpp.engine import LlamaEngine
 from diglot.engines.llamacpp.launch import Launch
 from diglot.engines.llamacpp.loader import LlamaLoader
@@ -206,6 +206,13 @@ async def test_a_token_that_the_model_lacks_is_refused_by_the_name_of_its_field(
         await anext(llama_engine.generate(raw((504, token))))
     with pytest.raises(InvalidField, match="logit_bias"):
         await anext(llama_engine.generate(asked("Hi", sampling=Sampling(logit_bias={token: 1.0}))))
+
+
+async def test_a_token_that_an_embedding_model_lacks_is_refused(llama: LlamaLoader, embedding_model: Model) -> None:
+    engine = await llama.load(embedding_model, LoadOptions(), nothing)
+    with pytest.raises(InvalidField, match="input"):
+        await engine.embed(Embedding(residence=Residence(), inputs=("fine", (101, 10**7))))
+    await engine.close()
 
 
 async def test_a_gap_is_filled_between_the_marks_of_the_model(

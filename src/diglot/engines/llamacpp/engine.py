@@ -99,6 +99,9 @@ class LlamaEngine:
         """Return a vector for each input."""
         if not self.capabilities.embedding:
             raise ModelIncapable(self._model.name, ability="embedding")
+        for each in request.inputs:
+            if not isinstance(each, str):
+                self._known(each, field="input")
         return await embed(self._peer, request, window=self.window)
 
     async def close(self) -> None:
