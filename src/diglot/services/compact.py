@@ -5,7 +5,8 @@ Whoever asks (an endpoint, a trigger, a threshold), this is what happens: the mo
 going on stays word for word, and all of it goes into one envelope that fits its budget. What a person or the
 system said is not touched.
 
-Invariant: either a compaction comes out that makes the prompt shorter, or a fault, and nothing has changed.
+Invariant: either a compaction comes out, that makes the prompt shorter unless it was small, or a fault, and nothing has
+changed.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Compact:
         before = await engine.count(request)
         fixed = await engine.count(_with(request, kept)) if kept else 0
         budget = budget_of(window=engine.window, fixed=fixed, before=before, threshold=threshold)
-        if budget.whole < _LEAST_GAIN:
+        if len(kept) == len(items) or (budget.whole < _LEAST_GAIN and not budget.small):
             raise NothingGained(before=before, after=before)
         summarise = Summarise(engine, request, plan=plan, budget=budget)
         async with aclosing(summarise()) as progress:
@@ -69,7 +70,7 @@ class Compact:
         measure = _Measure(engine, request, kept=kept, fixed=fixed)
         retained = await _retained(items, plan.forced, told, budget=budget, measure=measure)
         item, after = await self._written(items, told, retained, budget=budget, measure=measure)
-        if after > before * _ENOUGH:
+        if after > before * _ENOUGH and not budget.small:
             raise NothingGained(before=before, after=after)
         log.info("compacted %d tokens to %d, the window has %d", before, after, engine.window)
         users = tuple(each for each in kept if isinstance(each, Message) and each.role == "user")

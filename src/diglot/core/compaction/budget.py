@@ -5,7 +5,7 @@ user messages). The shares leave room to work in: a result close to the threshol
 at once, for ever. Tokens are counted by the engine; characters are only used where a schema needs them.
 
 Invariant: whatever the sizes, prose, record and retained items together take at most 45 % of the window, and at
-most 60 % of what they stand for.
+most 60 % of what they stand for, but for a conversation that is small: that may gain nothing, since nothing is lost.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ _RETAINED = 0.4
 _LEAST = 0.12
 _FILLED = 0.75
 _GAIN = 0.6
+_SMALL = 0.25  # Of the window. Far enough from any threshold that a compaction cannot bring the next one on.
+_SMALL_WHOLE = 0.08
 _PROSE_LEAST = 64
 _PROSE_CHARACTERS = (400, 4000)
 _ANSWER_OVERHEAD = 256
@@ -28,7 +30,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens, but for `prose`, which is in characters, and `offers`, which counts items.
 
     `whole` is for summary and retained items together, `retained` the most of it that retained items may take,
-    `prose` how long the model's own text may become, `answer` what the model may generate to write it, `offers` how many items it may choose from.
+    `prose` how long the model's own text may become, `answer` what the model may generate to write it, `offers` how many items it may choose from,
+    `small` whether there is so much room left that nothing need be gained.
     """
 
     whole: int
@@ -36,6 +39,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     prose: int
     answer: int
     offers: int
+    small: bool
 
 
 def budget_of(*, window: int, fixed: int, before: int, threshold: int | None = None) -> Budget:
@@ -45,7 +49,11 @@ def budget_of(*, window: int, fixed: int, before: int, threshold: int | None = N
     """
     full = min(window, threshold or window)
     room = max(int(full * _LEAST), min(int(full * _WHOLE), int(full * _FILLED) - fixed))
-    whole = max(0, min(room, int((before - fixed) * _GAIN)))
+    gain = int((before - fixed) * _GAIN)
+    small = fixed < before <= full * _SMALL
+    if small:
+        gain = max(gain, int(full * _SMALL_WHOLE))
+    whole = max(0, min(room, gain))
     shortest, longest = _PROSE_CHARACTERS
     prose = max(_PROSE_LEAST, min(longest, max(shortest, full // 8), whole))
     return Budget(
@@ -54,6 +62,7 @@ def budget_of(*, window: int, fixed: int, before: int, threshold: int | None = N
         prose=prose,
         answer=prose + _ANSWER_OVERHEAD,
         offers=min(_MOST_OFFERS, before // _TOKENS_PER_OFFER),
+        small=small,
     )
 
 
