@@ -79,8 +79,9 @@ def test_a_model_without_a_template_completes_and_takes_no_tools(facts: Any) -> 
 
 
 def test_infill_tokens_make_a_model_insert(facts: Any) -> None:
-    tokens = {f"tokenizer.ggml.fim_{part}_token_id": 5 for part in ("pre", "suf", "mid")}
+    tokens = {f"tokenizer.ggml.fim_{part}_token_id": number for number, part in enumerate(("pre", "suf", "mid"))}
     assert "insert" in facts({**LLAMA, **tokens}).capabilities.names
+    assert facts({**LLAMA, **tokens}).anatomy.fill == (0, 1, 2)
     tokens.popitem()
     assert "insert" not in facts({**LLAMA, **tokens}).capabilities.names
 

@@ -23,6 +23,7 @@ _CACHE_BYTES: Final = 2
 """Of one number in the cache: 16-bit floats."""
 
 _POOLINGS: Final[tuple[Pooling, ...]] = ("none", "mean", "cls", "last", "rank")
+_FILL: Final = ("pre", "suf", "mid")
 _TOOLS = re.compile(r"\btools\b|\btool_calls?\b")
 _THINKING = re.compile(r"</?think(ing)?>|\breasoning_content\b|\benable_thinking\b|<\|channel\|>")
 _LARGEST: Final = 1 << 48
@@ -92,7 +93,14 @@ def _anatomy(header: Header, architecture: str) -> Anatomy:
         vocabulary=_length(vocabulary) or number_of(fields, f"{architecture}.vocab_size"),
         pooling=_POOLINGS[pooling] if pooling < len(_POOLINGS) else None,
         template=len(text_of(fields, "tokenizer.chat_template")),
+        fill=_fill(fields),
     )
+
+
+def _fill(fields: Mapping[str, Any]) -> tuple[int, int, int] | None:
+    """Return the marks for filling the middle: before the text, before what follows the gap, before the filling."""
+    before, after, middle = (number_of(fields, f"tokenizer.ggml.fim_{part}_token_id", default=-1) for part in _FILL)
+    return (before, after, middle) if min(before, after, middle) >= 0 else None
 
 
 def _cache_bytes(fields: Mapping[str, Any], architecture: str) -> int:
@@ -129,7 +137,7 @@ def _capabilities(fields: Mapping[str, Any], anatomy: Anatomy) -> Capabilities:
     return Capabilities(
         completion=completes,
         tools=completes and bool(template),
-        insert=completes and all(f"tokenizer.ggml.fim_{part}_token_id" in fields for part in ("pre", "suf", "mid")),
+        insert=completes and anatomy.fill is not None,
         vision=number_of(fields, f"{anatomy.architecture}.vision.block_count") > 0,
         embedding=embeds,
         thinking=thinks,

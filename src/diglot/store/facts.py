@@ -19,7 +19,7 @@ from diglot.store.files import TooLarge, read_bounded, write_whole
 from diglot.store.gguf import BrokenHeader, read_header
 from diglot.store.manifest import Broken
 
-VERSION: Final = 1
+VERSION: Final = 2
 _LARGEST: Final = 1 << 20
 
 
