@@ -41,7 +41,7 @@ from diglot.services.residency import Policy, Residency
 from diglot.services.respond import Responses
 from diglot.services.transfer import Transfer
 from diglot.settings import Settings
-from diglot.state.responses import StoredResponses
+from diglot.state.responses import Scratch, StoredResponses
 from diglot.state.seal import FileSeal
 from diglot.store.local import LocalStore
 from diglot.store.supply import StoreSupply
@@ -136,7 +136,7 @@ def serve(settings: Settings) -> int:
     clock, ids = SystemClock(), RandomIds()
     desk = build_desk(settings, clock=clock, ids=ids)
     application = assemble(settings, desk, clock=clock, ids=ids)
-    listening = Listening(host=settings.host, port=settings.port, drain=settings.drain)
+    listening = Listening(host=settings.host, port=settings.port, drain=settings.drain, max_message=settings.max_body)
     return run(application, listening, call_off=desk.close)
 
 
@@ -151,7 +151,7 @@ def assemble(settings: Settings, desk: Desk, *, clock: Clock, ids: Ids) -> Appli
     limits = Limits(max_body=settings.max_body, body_timeout=settings.body_timeout, heartbeat=settings.heartbeat)
     return build_application(
         (OLLAMA, OPENAI),
-        World(desk=desk, clock=clock, ids=ids, limits=limits),
+        World(desk=desk, clock=clock, ids=ids, limits=limits, scratch=Scratch),
         access=Access(hosts=(*settings.hosts, socket.gethostname()), origins=settings.origins, key=settings.key),
         close=desk.close,
     )

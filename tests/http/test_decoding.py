@@ -3,6 +3,7 @@
 import gzip
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import brotli
@@ -11,7 +12,7 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diglot.core.errors import BodyTooLarge, InvalidField, MalformedBody
+from diglot.core.errors import BodyTooLarge, MalformedBody, UnknownCoding
 from diglot.http.decoding import codings_of, decoded
 
 
@@ -71,7 +72,10 @@ def test_several_frames_of_zstd_are_one_body() -> None:
 
 
 def test_a_window_that_takes_too_much_memory_is_refused() -> None:
-    options = {zstd.CompressionParameter.window_log: 27, zstd.CompressionParameter.enable_long_distance_matching: 1}
+    options: dict[int, int] = {
+        zstd.CompressionParameter.window_log: 27,
+        zstd.CompressionParameter.enable_long_distance_matching: 1,
+    }
     packer = zstd.ZstdCompressor(options=options)
     body = packer.compress(bytes(1 << 20)) + packer.flush()
     with pytest.raises(MalformedBody):
@@ -90,14 +94,11 @@ def test_no_coding_is_no_coding(header: str) -> None:
 
 @pytest.mark.parametrize("header", ["snappy", "gzip, snappy", "gzip, gzip, gzip"])
 def test_what_is_not_known_or_too_much_is_refused(header: str) -> None:
-    with pytest.raises(InvalidField) as raised:
+    with pytest.raises(UnknownCoding):
         codings_of(header)
-    assert raised.value.field == "Content-Encoding"
 
 
 @given(coding=st.sampled_from(["zstd", "gzip", "br", "deflate"]), body=st.binary(max_size=200))
 def test_any_bytes_are_unpacked_or_refused(coding: str, body: bytes) -> None:
-    try:
+    with suppress(BodyTooLarge, MalformedBody):
         assert len(decoded(body, (coding,), limit=1000)) <= 1000
-    except (BodyTooLarge, MalformedBody):
-        pass

@@ -7,6 +7,7 @@
     │   ├── UnsupportedField    a field asks for what this server or this model cannot do
     │   ├── WrongDigest         the content that came has another digest than was said
     │   ├── BodyTooLarge        more bytes than are read
+    │   ├── UnknownCoding       the body is compressed in a way that is not known
     │   ├── TooManyInputs       more inputs than one request may hold
     │   ├── UnknownPath         no operation has this path
     │   ├── WrongMethod         the path exists, not with this method
@@ -89,6 +90,15 @@ class BodyTooLarge(Fault):
     def __init__(self, limit: int) -> None:
         super().__init__(f"the request body is larger than the limit of {limit} bytes")
         self.limit = limit
+
+
+class UnknownCoding(Fault):
+    """The body is coded with `coding`; `known` names the codings that are undone here."""
+
+    def __init__(self, coding: str, *, known: str) -> None:
+        super().__init__(f"the content coding {coding!r} is not known here, only {known}")
+        self.coding = coding
+        self.known = known
 
 
 class TooManyInputs(Fault):
@@ -312,6 +322,7 @@ AnyFault = (
     | UnsupportedField
     | BodyTooLarge
     | WrongDigest
+    | UnknownCoding
     | TooManyInputs
     | UnknownPath
     | WrongMethod

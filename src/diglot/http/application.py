@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from starlette.routing import Route, Router
+from starlette.routing import BaseRoute, Route, Router, WebSocketRoute
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from diglot.core.errors import AnyFault, UnknownPath, WrongMethod
@@ -22,6 +22,7 @@ from diglot.http.guard import Guard
 from diglot.http.openapi import openapi_document
 from diglot.http.reply import send_whole
 from diglot.http.serve import Endpoint, World
+from diglot.http.websocket import SocketEndpoint
 
 Application = ASGIApp
 """What an ASGI server runs."""
@@ -49,8 +50,11 @@ def build_application(
     by_path["/openapi.json"]["GET"] = Fixed(document)
     by_path["/health"]["GET"] = Fixed(Rendered(b'{"status":"ok"}'))
     # The order matters only for paths with parameters: the fixed ones come first.
-    routes = [
+    routes: list[BaseRoute] = [
         Route(path, Methods(apps, fallback)) for path, apps in sorted(by_path.items(), key=lambda row: "{" in row[0])
+    ]
+    routes += [
+        WebSocketRoute(socket.path, SocketEndpoint(socket, world)) for dialect in dialects for socket in dialect.sockets
     ]
     # A bare router: everything that raises is caught in `serve`, so no error middleware wraps every piece that is sent.
     router = Router(routes, redirect_slashes=False, default=fallback, lifespan=_ending_with(close) if close else None)

@@ -17,17 +17,20 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Receive, Scope
 
-from diglot.core.errors import BodyTooLarge, Cancelled, Fault, InvalidField, MalformedBody
+from diglot.core.errors import BodyTooLarge, Cancelled, Fault, MalformedBody, UnknownCoding
 from diglot.dialects.operation import Wire
+from diglot.http.decoding import codings_of, decoded
 
 T = TypeVar("T")
 
+_AT_ONCE = 256 * 1024  # A longer body is unpacked beside the loop, which it would hold up.
 _MOST_DIGITS = 18  # Longer numbers are larger than any limit, and not worth reading.
 
 
 async def read_wire(scope: Scope, receive: Receive, *, limit: int, patience: float) -> Wire:
-    """Read the whole request. `BodyTooLarge` and `MalformedBody` (too slow) say why not."""
+    """Read the whole request, unpacked. `BodyTooLarge`, `UnknownCoding` and `MalformedBody` (also: too slow) say why not."""
     head = read_head(scope)
+    codings = codings_of(head.headers.get("content-encoding", ""))
     declared = head.headers.get("content-length", "")
     if declared.isdecimal() and (len(declared) > _MOST_DIGITS or int(declared) > limit):
         raise BodyTooLarge(limit)
@@ -36,17 +39,25 @@ async def read_wire(scope: Scope, receive: Receive, *, limit: int, patience: flo
             body = await _read_body(receive, limit)
     except TimeoutError:
         raise MalformedBody(f"the body did not arrive within {patience:g} seconds") from None
+    if codings and len(body) > _AT_ONCE:
+        body = await asyncio.to_thread(decoded, body, codings, limit=limit)
+    elif codings:
+        body = decoded(body, codings, limit=limit)
     return msgspec.structs.replace(head, body=body)
 
 
 def read_head(scope: Scope) -> Wire:
     """Read all but the body."""
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-    coding = headers.get("content-encoding", "identity")
-    if coding != "identity":
-        raise InvalidField("Content-Encoding", f"{coding} is not understood, send the body as it is")
     query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
     return Wire(path=scope.get("path_params", {}), query=query, headers=headers)
+
+
+def uncoded(head: Wire) -> Wire:
+    """Return the head of a body that is handed on as it comes. Raises UnknownCoding where it would have to be unpacked."""
+    if coding := codings_of(head.headers.get("content-encoding", "")):
+        raise UnknownCoding(coding[0], known="identity")
+    return head
 
 
 async def chunks_of(receive: Receive, *, patience: float) -> AsyncIterator[bytes]:

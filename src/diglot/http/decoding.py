@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from diglot.core.errors import BodyTooLarge, InvalidField, MalformedBody
+from diglot.core.errors import BodyTooLarge, MalformedBody, UnknownCoding
 
 _MOST_CODINGS: Final = 2
 _PIECE: Final = 1 << 20
@@ -35,15 +35,14 @@ class _Unpacking(Protocol):
 
 
 def codings_of(header: str) -> tuple[str, ...]:
-    """Return the codings of a Content-Encoding header in the order in which they are undone. Raises InvalidField."""
+    """Return the codings of a Content-Encoding header in the order in which they are undone. Raises UnknownCoding."""
     named = [name.strip().lower() for name in header.split(",")]
     codings = tuple(reversed([name for name in named if name not in ("", "identity")]))
     for coding in codings:
         if coding not in _CODINGS:
-            known = ", ".join(dict.fromkeys(name for name in _CODINGS if not name.startswith("x-")))
-            raise InvalidField("Content-Encoding", f"{coding[:40]} is not understood, only {known} are")
+            raise UnknownCoding(coding[:40], known=", ".join(name for name in _CODINGS if not name.startswith("x-")))
     if len(codings) > _MOST_CODINGS:
-        raise InvalidField("Content-Encoding", f"more than {_MOST_CODINGS} codings are too many")
+        raise UnknownCoding(header[:40], known=f"{_MOST_CODINGS} at a time")
     return codings
 
 

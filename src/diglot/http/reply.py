@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from http import HTTPStatus
 
 from starlette.types import Send
 
@@ -18,6 +19,14 @@ async def send_whole(reply: Rendered, send: Send, *, head_only: bool = False) ->
     headers += [(name.lower().encode(), _header(value)) for name, value in reply.headers.items()]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if head_only else reply.body})
+
+
+def unless_known(reply: Rendered, known: str) -> Rendered:
+    """Return the reply, or that it has not changed: `known` are the tags of what the client has (RFC 9110, 13.1.2)."""
+    tag = reply.headers.get("ETag")
+    if tag is None or tag not in {each.strip().removeprefix("W/") for each in known.split(",")}:
+        return reply
+    return Rendered(b"", HTTPStatus.NOT_MODIFIED, reply.media_type, reply.headers)
 
 
 def _header(value: str) -> bytes:

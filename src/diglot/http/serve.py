@@ -1,8 +1,8 @@
 """Serving: the one way from a request to its reply, for every operation of every dialect.
 
 It reads, lets the operation parse, hands the request in at the desk, and sends what the operation renders.
-It knows no protocol. This is one of the three borders where an unknown exception is caught: it becomes
-`EngineFailed` with an id that finds the log line.
+It knows no protocol. This is one of the borders where an unknown exception is caught: it becomes `EngineFailed` with an
+id that finds the log line. Neighbours: `streaming` sends events, `websocket` is the other way in.
 
 Invariants: headers go out with the first bytes that a renderer gives, so that every fault before them is a
 status code; a stream that broke ends in its dialect's own way; when the client leaves, the work ends.
@@ -10,18 +10,16 @@ status code; a stream that broke ends in its dialect's own way; when the client 
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
 from diglot.core.assemble import gather
-from diglot.core.errors import AnyFault, EngineFailed, Fault
-from diglot.core.ports import Clock, Ids
+from diglot.core.errors import AnyFault, Fault
+from diglot.core.ports import Clock, Ids, ResponseStore
 from diglot.core.request import (
     Answering,
     Generation,
@@ -35,13 +33,11 @@ from diglot.core.request import (
     StoreBlob,
     Unload,
 )
-from diglot.dialects.operation import Dialect, Ending, Operation, Stamp
-from diglot.http.body import chunks_of, read_head, read_wire, while_listening
-from diglot.http.reply import Outlet, send_whole
+from diglot.dialects.operation import Dialect, Operation, Stamp
+from diglot.http.body import chunks_of, read_head, read_wire, uncoded, while_listening
+from diglot.http.reply import Outlet, send_whole, unless_known
+from diglot.http.streaming import Streaming, known
 from diglot.services.desk import Desk
-
-log = logging.getLogger(__name__)
-E = TypeVar("E")
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,12 +49,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
-    """What every endpoint is given."""
+    """What every endpoint is given. `scratch` makes what one connection remembers its responses in."""
 
     desk: Desk
     clock: Clock
     ids: Ids
     limits: Limits
+    scratch: Callable[[], ResponseStore] | None = None
 
 
 class Endpoint:
@@ -68,6 +65,8 @@ class Endpoint:
         self._operation = operation
         self._error = operation.error or dialect.error
         self._world = world
+        where = f"{operation.method} {operation.path}"
+        self._streaming = Streaming(where, clock=world.clock, ids=world.ids, heartbeat=world.limits.heartbeat)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -75,10 +74,10 @@ class Endpoint:
         try:
             await self._serve(scope, receive, send, outlet)
         except Fault as error:
-            self._note(_known(error))
-            await self._refuse(_known(error), send, outlet)
+            self._streaming.note(known(error))
+            await self._refuse(known(error), send, outlet)
         except Exception as error:  # noqa: BLE001  a border: a bug must be answered too
-            await self._refuse(self._unknown(error), send, outlet)
+            await self._refuse(self._streaming.unknown(error), send, outlet)
 
     async def _refuse(self, fault: AnyFault, send: Send, outlet: Outlet) -> None:
         if not outlet.begun:
@@ -91,26 +90,27 @@ class Endpoint:
             return
         wire = await read_wire(scope, receive, limit=world.limits.max_body, patience=world.limits.body_timeout)
         parsed = operation.parse(wire)
+        self._streaming.tell(parsed.notes)
         stamp = Stamp(id=world.ids.new(), now=world.clock.now())
         if parsed.stream and operation.stream is not None:
             renderer = operation.stream(parsed.view, stamp)
             assert isinstance(parsed.request, Answering), "only what yields events is streamed so"  # noqa: S101
             events = world.desk.answer(parsed.request, id=stamp.id)
-            await while_listening(self._stream(events, renderer.feed, renderer, outlet), receive)
+            await while_listening(self._streaming.run(events, renderer.feed, renderer, outlet), receive)
         elif parsed.stream and operation.steps is not None:
             teller = operation.steps(parsed.view, stamp)
             assert isinstance(parsed.request, Moving), "only what yields steps is streamed so"  # noqa: S101
             steps = world.desk.move(parsed.request)
-            await while_listening(self._stream(steps, teller.feed, teller, outlet), receive)
+            await while_listening(self._streaming.run(steps, teller.feed, teller, outlet), receive)
         else:
             answer = await while_listening(self._answer(parsed.request, stamp), receive)
-            reply = operation.whole(parsed.view, stamp, answer)
+            reply = unless_known(operation.whole(parsed.view, stamp, answer), wire.headers.get("if-none-match", ""))
             await send_whole(reply, send, head_only=scope["method"] == "HEAD")
 
     async def _take_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request whose body is handed on as it comes."""
         world, operation = self._world, self._operation
-        parsed = operation.parse(read_head(scope))
+        parsed = operation.parse(uncoded(read_head(scope)))
         assert isinstance(parsed.request, Receiving), "only what takes bytes is uploaded to"  # noqa: S101
         answer = await world.desk.receive(parsed.request, chunks_of(receive, patience=world.limits.body_timeout))
         await send_whole(operation.whole(parsed.view, Stamp(id=world.ids.new(), now=world.clock.now()), answer), send)
@@ -131,55 +131,3 @@ class Endpoint:
                 raise AssertionError("what brings bytes is taken in, not asked")
             case _:
                 return await self._world.desk.ask(request)
-
-    async def _stream(
-        self, events: AsyncGenerator[E], feed: Callable[[E, float], bytes], renderer: Ending, outlet: Outlet
-    ) -> None:
-        pulse = asyncio.create_task(self._pulse(renderer, outlet))
-        now = self._world.clock.now
-        try:
-            async with aclosing(events):
-                async for event in events:
-                    await outlet.piece(feed(event, now()))
-            await outlet.piece(renderer.close())
-        except Fault as error:
-            fault = _known(error)
-            if not outlet.begun:
-                raise
-            self._note(fault)
-            await outlet.piece(renderer.fail(fault))
-        except Exception as error:
-            fault = self._unknown(error)
-            if not outlet.begun:
-                raise fault from error
-            await outlet.piece(renderer.fail(fault))
-        finally:
-            pulse.cancel()
-        await outlet.end()
-
-    async def _pulse(self, renderer: Ending, outlet: Outlet) -> None:
-        """Send a sign of life whenever nothing was sent for a while."""
-        while True:
-            outlet.quiet = True
-            await self._world.clock.sleep(self._world.limits.heartbeat)
-            if outlet.quiet:
-                await outlet.piece(renderer.beat())
-
-    def _note(self, fault: AnyFault) -> None:
-        """Log a fault. Its message can hold a client's words, so above debug only its kind is written."""
-        detail = getattr(fault, "detail", "")
-        level = logging.WARNING if detail else logging.INFO
-        if not isinstance(fault, EngineFailed) or not fault.id:
-            log.log(level, "%s %s: %s", self._operation.method, self._operation.path, type(fault).__name__)
-        log.debug("%s %s", fault.message, detail)
-
-    def _unknown(self, error: Exception) -> EngineFailed:
-        name = self._world.ids.new()
-        log.error("error %s in %s %s", name, self._operation.method, self._operation.path, exc_info=error)
-        return EngineFailed(f"internal error {name}, see the server's log", id=name)
-
-
-def _known(error: Fault) -> AnyFault:
-    """Return the fault as one of the closed set; `Fault` itself is never raised."""
-    assert isinstance(error, AnyFault)  # noqa: S101
-    return error

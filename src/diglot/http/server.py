@@ -29,11 +29,15 @@ _KEEP_ALIVE = 75
 
 
 class Listening(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to listen, and how many seconds answers in flight may go on after a request to stop."""
+    """Where to listen, and how many seconds answers in flight may go on after a request to stop.
+
+    `max_message` is in bytes, of one message of a WebSocket, unpacked.
+    """
 
     host: str
     port: int
     drain: float
+    max_message: int
 
 
 class DrainingServer(uvicorn.Server):
@@ -81,7 +85,8 @@ def run(application: ASGIApp, listening: Listening, *, call_off: Callable[[], Aw
         host=listening.host,
         port=listening.port,
         http=BoundedProtocol,
-        ws="none",
+        ws="websockets-sansio",
+        ws_max_size=listening.max_message,
         log_config=None,
         access_log=False,
         server_header=False,

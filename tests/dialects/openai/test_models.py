@@ -29,6 +29,7 @@ def test_the_list_holds_every_model_that_chats_or_embeds() -> None:
     listed = (model("smol:135m", completion=True), model("hf.co/Maker/mini:f16", embedding=True))
     assert models.parse_list(Wire()).request == ListModels()
     reply = json.loads(models.whole_list(None, STAMP, listed).body)
+    assert [each["slug"] for each in reply.pop("models")] == ["smol:135m"]
     assert reply == {
         "object": "list",
         "data": [
@@ -41,7 +42,7 @@ def test_the_list_holds_every_model_that_chats_or_embeds() -> None:
 
 
 def test_no_models_are_an_empty_list() -> None:
-    assert json.loads(models.whole_list(None, STAMP, ()).body) == {"object": "list", "data": []}
+    assert json.loads(models.whole_list(None, STAMP, ()).body) == {"object": "list", "data": [], "models": []}
 
 
 def test_one_model_comes_back_under_the_name_that_was_asked_for() -> None:

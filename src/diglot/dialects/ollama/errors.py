@@ -41,6 +41,7 @@ from diglot.core.errors import (
     NothingGained,
     NotOffered,
     TooManyInputs,
+    UnknownCoding,
     UnknownPath,
     UnknownResponse,
     UnsupportedField,
@@ -119,6 +120,8 @@ def _status(fault: AnyFault) -> int:  # noqa: C901, PLR0912  one case for each s
             status = 405
         case BodyTooLarge() | TooManyInputs():
             status = 413
+        case UnknownCoding():
+            status = 415
         case Cancelled():
             status = _CANCELLED
         case EngineCrashed() | EngineFailed() | LoadFailed() | ModelBroken() | CompactionFailed():

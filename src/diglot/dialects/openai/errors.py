@@ -40,6 +40,7 @@ from diglot.core.errors import (
     NothingGained,
     NotOffered,
     TooManyInputs,
+    UnknownCoding,
     UnknownPath,
     UnknownResponse,
     UnsupportedField,
@@ -121,6 +122,8 @@ def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911, PLR0912  A table, a
             return _Form(HTTPStatus.BAD_REQUEST, "context_length_exceeded")
         case BodyTooLarge():
             return _Form(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "request_too_large")
+        case UnknownCoding():
+            return _Form(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown_coding")
         case TooManyInputs():
             return _Form(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_many_inputs", param=fault.field)
         case UnknownPath():
