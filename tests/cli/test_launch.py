@@ -63,9 +63,20 @@ def test_the_agent_is_started_on_a_model_that_chats_with_what_the_user_gave_it_l
 
 
 def test_show_prints_a_line_that_a_shell_can_run(diglot: Diglot, served: str) -> None:
-    printed = diglot("launch", "codex", "--url", served, "--show", "--model", "m 1").out
+    printed = diglot("launch", "codex", "--url", served, "--show", "--", "exec", "say 'hi'").out
     assert shlex.split(printed)[0] == "DIGLOT_AGENT_TOKEN=local"
-    assert shlex.split(printed)[-1] == "m 1"
+    assert shlex.split(printed)[-2:] == ["exec", "say 'hi'"]
+
+
+def test_a_model_is_named_to_the_agent_as_the_catalogue_names_it(diglot: Diglot, served: str) -> None:
+    printed = diglot("launch", "codex", "--url", served, "--show", "--model", "Scripted").out
+    assert shlex.split(printed)[-1] == "scripted:latest"
+
+
+def test_a_model_that_the_server_does_not_have_is_said_at_once(diglot: Diglot, served: str) -> None:
+    outcome = diglot("launch", "codex", "--url", served, "--show", "--model", "another")
+    assert outcome.code == 1
+    assert "scripted:latest" in outcome.err
 
 
 def test_without_the_agent_it_says_how_to_get_it(diglot: Diglot, served: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from typing import Final
 
 from diglot.cli.failure import Failure
+from diglot.cli.names import is_same
 from diglot.cli.progress import Progress
 from diglot.cli.server import Server
 from diglot.cli.wire import PsReply
-from diglot.core.model import InvalidName, ModelRef
 
 _PAUSE: Final = 0.15
 
@@ -68,11 +68,3 @@ def loading_bar(server: Server, model: str) -> Iterator[Bar]:
         yield bar
     finally:
         bar.clear()
-
-
-def is_same(one: str, other: str) -> bool:
-    """Whether two names mean the same model."""
-    try:
-        return ModelRef.parse(one) == ModelRef.parse(other)
-    except InvalidName:
-        return one == other

@@ -19,6 +19,7 @@ import click
 
 from diglot.cli.failure import Failure
 from diglot.cli.flags import REACH, takes_settings
+from diglot.cli.names import is_same
 from diglot.cli.server import Server, base_url, url_option
 from diglot.cli.wire import TagsReply
 from diglot.settings import Settings, environment
@@ -43,9 +44,10 @@ def command(
     """
     with Server.at(settings, url) as server:
         listed = server.get("/api/tags", TagsReply).models
-        chosen = model or next((each.name for each in listed if "completion" in (each.capabilities or ())), None)
-    if chosen is None:
+    able = [each.name for each in listed if "completion" in (each.capabilities or ())]
+    if not able:
         raise Failure("the server has no model that chats: diglot pull starter")
+    chosen = able[0] if model is None else _meant(model, able)
     line = [agent, *codex_arguments(url or base_url(settings), model=chosen), *arguments]
     token = settings.key or "local"
     if show:
@@ -55,6 +57,14 @@ def command(
     if program is None:
         raise Failure(f"{agent} is not on the PATH; get it with: {_INSTALL}")
     os.execve(program, line, {**environment(), _VARIABLE: token})  # noqa: S606  the user's own program, and no shell
+
+
+def _meant(model: str, able: Sequence[str]) -> str:
+    """Return the name under which the catalogue has a model. Codex finds its window by exactly that name."""
+    for name in able:
+        if name == model or is_same(name, model):
+            return name
+    raise Failure(f"the server has no model {model!r} that chats; it has {', '.join(able)}")
 
 
 def codex_arguments(url: str, *, model: str) -> Sequence[str]:
