@@ -26,7 +26,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     weights = LocalStore(starter_folder()).resolve(ModelRef.parse(CHAT)).weights
     for name in (CHAT, OTHER):
         store.add_file(weights, ModelRef.parse(name))
-    with serving(home, "--window", "2048") as made:
+    with serving(home, "--window", "2048", "--threads", "1") as made:
         yield made
 
 

@@ -1,11 +1,8 @@
 """The command line as a person has it: called in this process, and a scripted server in another to ask."""
 
 import io
-import json
 import logging
-import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
@@ -15,6 +12,7 @@ import pytest
 
 from diglot.cli.main import main
 from diglot.settings import Settings
+from tests.serving import serving_script
 
 SCRIPT: Final = {
     "replies": [
@@ -97,25 +95,5 @@ def in_force(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The base URL of a server whose model plays SCRIPT."""
-    folder = tmp_path_factory.mktemp("served")
-    script = folder / "script.json"
-    script.write_text(json.dumps(SCRIPT))
-    command = [sys.executable, "-m", "diglot", "serve", "--engine", "scripted", "--script", str(script)]
-    command += ["--port", "0", "--home", str(folder), "--log", "debug"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            yield _listening(process)
-        finally:
-            process.terminate()
-
-
-def _listening(process: subprocess.Popen[str]) -> str:
-    """Wait until a server says that it listens, return its URL, and read on so that it can write on."""
-    assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if "Uvicorn running on" in line:
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            return line.split("running on ")[1].split()[0]
-    pytest.fail("".join(said))
+    with serving_script(tmp_path_factory.mktemp("served"), SCRIPT) as server:
+        yield server.url
