@@ -14,6 +14,7 @@ import socket
 import string
 import time
 
+from diglot import __version__
 from diglot.core.ports import Clock, EngineLoader, Ids, ModelStore
 from diglot.core.request import LoadOptions
 from diglot.dialects.ollama import DIALECT as OLLAMA
@@ -44,7 +45,7 @@ from diglot.settings import Settings
 from diglot.state.responses import Scratch, StoredResponses
 from diglot.state.seal import FileSeal
 from diglot.store.local import LocalStore
-from diglot.store.supply import StoreSupply
+from diglot.store.supply import Reach, StoreSupply
 
 _LETTERS = string.ascii_letters + string.digits
 
@@ -127,7 +128,12 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
         responses=Responses(generate, stored, clock=clock),
         embed=Embed(catalog, residency, clock=clock, limit=settings.max_inputs),
         holdings=holdings,
-        transfer=Transfer(StoreSupply(keep), holdings),
+        transfer=Transfer(
+            StoreSupply(
+                keep, Reach(identity=settings.state_folder / "id_ed25519", agent=f"diglot/{__version__}"), clock=clock
+            ),
+            holdings,
+        ),
     )
 
 

@@ -41,8 +41,8 @@ def test_an_import_through_a_wall_is_seen(path: str, statement: str) -> None:
     [
         ("core/items.py", "from collections.abc import Mapping"),
         ("services/generate.py", "import asyncio\nfrom diglot.core.items import Message"),
-        ("store/pull.py", "import httpx2"),
-        ("store/pull/registry.py", "import httpx2"),
+        ("store/fetch/web.py", "import httpx2"),
+        ("store/registry/pull.py", "import httpx2"),
         ("http/__init__.py", "from starlette.applications import Starlette"),
     ],
 )

@@ -28,7 +28,7 @@ OUTSIDE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "brotli": ("diglot.http",),
         "click": ("diglot.cli",),
         "gguf": ("diglot.store",),
-        "httpx2": ("diglot.engines", "diglot.store.pull", "diglot.cli"),
+        "httpx2": ("diglot.engines", "diglot.store.fetch", "diglot.store.registry", "diglot.store.hub", "diglot.cli"),
         "huggingface_hub": ("diglot.store",),
         "numpy": ("diglot.store",),
         "platformdirs": ("diglot.settings",),

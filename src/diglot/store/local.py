@@ -38,8 +38,8 @@ from diglot.store.files import (
 )
 from diglot.store.intake import BlobIntake, require_space
 from diglot.store.layout import Layout
-from diglot.store.manifest import CONFIG_TYPE, Broken, Config, Layer, Manifest, RootFs, layer_type
-from diglot.store.reading import MAX_MANIFEST, card_of, model_of, require_model
+from diglot.store.manifest import CONFIG_TYPE, Broken, Config, Layer, Manifest, RootFs, layer_type, read_manifest
+from diglot.store.reading import MAX_MANIFEST, card_of, model_of, require_model, require_model_of
 
 LOCK_NAME: Final = ".lock"
 
@@ -119,6 +119,10 @@ class LocalStore:
             self._leftover -= {digest}
             return self._holds(digest)
 
+    def blob(self, digest: Digest) -> Path:
+        """Where a content lies, or is to lie."""
+        return self._layout.blob(digest)
+
     def intake(self, digest: Digest, *, size: int = 0) -> BlobIntake:
         """Begin to take in a content of `size` bytes (0: unknown). Raises NoSpace when it will not fit."""
         require_space(self._layout.blobs, size)
@@ -127,9 +131,16 @@ class LocalStore:
             return BlobIntake(self._layout, digest)
 
     def install(self, ref: ModelRef, data: bytes) -> frozenset[Digest]:
-        """Give a name to the model that a manifest tells of, written as it is. Returns the contents that are missing: then nothing is done."""
+        """Give a name to the model that a manifest tells of, written as it is.
+
+        Returns the contents that are missing: then nothing is done. Raises ModelBroken when it cannot be run.
+        """
         with self._locked():
-            missing = frozenset(digest for digest in digests_in(data) if not self._holds(digest))
+            with _told(ref):
+                named = read_manifest(data).contents
+                missing = frozenset(digest for digest in named if not self._holds(digest))
+                if not missing:
+                    self._require_model(data, named)
             if not missing:
                 self._replace(ref, data)
         return missing
@@ -200,6 +211,14 @@ class LocalStore:
                 sweep(self._layout.blobs)
                 opened = stack.enter_context(incoming(self._layout.blobs))
             yield opened
+
+    def _require_model(self, data: bytes, contents: Collection[Digest]) -> None:
+        """Raise Broken unless a manifest tells of a model that can be run; its contents then go again."""
+        try:
+            require_model_of(data, layout=self._layout, facts=self._facts)
+        except Broken:
+            self._prune(contents)
+            raise
 
     def _find(self, ref: ModelRef) -> tuple[ModelRef, Path]:
         """Return the name as it stands on disk, and its manifest. Raises ModelNotFound."""

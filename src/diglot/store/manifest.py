@@ -62,6 +62,11 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         """Bytes of all contents."""
         return self.config.size + sum(layer.size for layer in self.layers)
 
+    @property
+    def contents(self) -> Mapping[Digest, Layer]:
+        """Everything it tells of, once each, the config last. Raises Broken."""
+        return {layer.content: layer for layer in (*self.layers, self.config)}
+
 
 class RootFs(msgspec.Struct, frozen=True):
     """A part of the config that other tools of container images expect."""

@@ -47,6 +47,15 @@ _REFUSED: Final[dict[Purpose, str]] = {
 def model_of(ref: ModelRef, path: Path, *, layout: Layout, facts: KeptFacts) -> Model:
     """Return the model whose manifest lies at `path`. Raises Broken, and FileNotFoundError without a manifest."""
     data, modified_at = _read_manifest(path)
+    return _model(ref, data, modified_at=modified_at, layout=layout, facts=facts)
+
+
+def require_model_of(data: bytes, *, layout: Layout, facts: KeptFacts) -> None:
+    """Raise Broken unless a manifest tells of a model that can be run."""
+    _model(ModelRef(model="it"), data, modified_at=0, layout=layout, facts=facts)
+
+
+def _model(ref: ModelRef, data: bytes, *, modified_at: int, layout: Layout, facts: KeptFacts) -> Model:
     manifest = read_manifest(data)
     config = read_config(_document(layout, manifest.config))
     if config.remote_host:

@@ -1,32 +1,102 @@
 """Supply: where the store's models come from and go to. Implements `core.ports.Supply`.
 
-It knows one way for each kind of source and does nothing itself. Neighbours: `starter`, `registry`, `hub`, `url`.
+It knows one way for each kind of source and does nothing itself. Each is imported when it is first needed: a
+server that fetches nothing stays small. Neighbours: `registry`, `hub`, `starter`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
 
-from diglot.core.errors import NotOffered
+import msgspec
+
+from diglot.core.errors import InvalidField
 from diglot.core.events import Step
 from diglot.core.model import ModelRef
-from diglot.core.source import FromStarter, Source
+from diglot.core.ports import Clock
+from diglot.core.source import FromHub, FromRegistry, FromStarter, FromUrl, Source
 from diglot.store.local import LocalStore
+
+if TYPE_CHECKING:
+    from diglot.store.fetch.web import Web
+    from diglot.store.registry.address import Address
+
+
+class Reach(msgspec.Struct, frozen=True, kw_only=True):
+    """What is needed to reach other machines: the file of this one's key; what this program is called; where Hugging Face is, and the token for it.
+
+    A content comes over so many `connections`, in parts of at least `least` bytes; `stall` seconds without a byte are too many.
+    """
+
+    identity: Path
+    agent: str = "diglot"
+    hub: str = "https://huggingface.co"
+    hub_token: str = ""
+    connections: int = 8
+    least: int = 8 << 20
+    stall: float = 30.0
 
 
 class StoreSupply:
     """Moves models between `store` and the world."""
 
-    def __init__(self, store: LocalStore) -> None:
+    def __init__(self, store: LocalStore, reach: Reach, *, clock: Clock) -> None:
         self._store = store
+        self._reach = reach
+        self._clock = clock
 
     async def pull(self, source: Source, *, insecure: bool) -> AsyncGenerator[Step]:
         """Get a model into the store."""
-        if not isinstance(source, FromStarter):
-            raise NotOffered(str(source), where="nowhere")
-        yield Step("done")
+        match source:
+            case FromRegistry():
+                steps = self._from_registry(source, insecure=insecure)
+            case FromStarter() | FromHub() | FromUrl():
+                raise NotImplementedError
+            case _:
+                assert_never(source)
+        async with aclosing(steps):
+            async for step in steps:
+                yield step
 
     async def push(self, ref: ModelRef, *, insecure: bool) -> AsyncGenerator[Step]:
         """Bring a model of the store to its registry."""
-        raise NotOffered(str(ref), where="nowhere")
-        yield
+        from diglot.store.registry.push import Sending, push  # noqa: PLC0415
+
+        async with (
+            self._registry(ref, plain=insecure) as (web, address),
+            aclosing(push(self._store, Sending(web=web, address=address, clock=self._clock))) as steps,
+        ):
+            async for step in steps:
+                yield step
+
+    async def _from_registry(self, source: FromRegistry, *, insecure: bool) -> AsyncGenerator[Step]:
+        from diglot.store.fetch.blob import Ways  # noqa: PLC0415
+        from diglot.store.registry.pull import pull  # noqa: PLC0415
+
+        if source.plain and not insecure:
+            raise InvalidField("insecure", "insecure protocol http")
+        ways = Ways(connections=self._reach.connections, least=self._reach.least)
+        async with (
+            self._registry(source.ref, plain=insecure) as (web, address),
+            aclosing(pull(self._store, web, address, clock=self._clock, ways=ways)) as steps,
+        ):
+            async for step in steps:
+                yield step
+
+    @asynccontextmanager
+    async def _registry(self, ref: ModelRef, *, plain: bool) -> AsyncIterator[tuple[Web, Address]]:
+        """Open what is needed to talk to the registry of a model."""
+        from diglot.store.fetch.web import Web  # noqa: PLC0415
+        from diglot.store.registry.address import Address  # noqa: PLC0415
+        from diglot.store.registry.tokens import Identity, Tokens  # noqa: PLC0415
+
+        address = Address(ref, plain=plain)
+        tokens = Tokens(address.root, Identity(self._reach.identity), now=self._clock.now)
+        web = Web(tokens, agent=self._reach.agent, stall=self._reach.stall)
+        try:
+            yield web, address
+        finally:
+            await web.close()

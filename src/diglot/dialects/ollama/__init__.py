@@ -13,14 +13,19 @@ from diglot.dialects.ollama.embed import EMBED, EMBEDDINGS
 from diglot.dialects.ollama.errors import Wording
 from diglot.dialects.ollama.generate import GENERATE
 from diglot.dialects.ollama.health import RUNNING, STATUS, VERSION
+from diglot.dialects.ollama.holdings import CHECK_BLOB, COPY, DELETE, STORE_BLOB
 from diglot.dialects.ollama.models import PROCESSES, TAGS
+from diglot.dialects.ollama.moving import PULL, PUSH
 from diglot.dialects.ollama.show import SHOW
 from diglot.dialects.operation import Dialect
 
 DIALECT: Final = Dialect(
     name="ollama",
     prefix="/api",
-    operations=(RUNNING, VERSION, STATUS, TAGS, PROCESSES, SHOW, CHAT, GENERATE, EMBED, EMBEDDINGS),
+    operations=(
+        *(RUNNING, VERSION, STATUS, TAGS, PROCESSES, SHOW, CHAT, GENERATE, EMBED, EMBEDDINGS),
+        *(PULL, PUSH, COPY, DELETE, CHECK_BLOB, STORE_BLOB),
+    ),
     error=Wording().render,
 )
 

@@ -123,6 +123,17 @@ _SHOW: Final[_Table] = {
     **_fields("honoured", "shown in the Modelfile", "options"),
     **_fields("ignored", "deprecated; Ollama ignores it as well", "template"),
 }
+_MOVING: Final = {
+    **_fields("honoured", "", "model", "stream"),
+    **_fields("honoured", "where model is empty", "name"),
+    **_fields("honoured", "the registry is reached by http", "insecure"),
+    **_fields("refused", "registries are told who asks by the key of this machine", "username", "password"),
+}
+_COPY: Final = _fields("honoured", "", "source", "destination")
+_DELETE: Final = {
+    **_fields("honoured", "", "model"),
+    **_fields("honoured", "where model is empty", "name"),
+}
 _TABLES: Final[Mapping[str, _Table]] = MappingProxyType(
     {
         "POST /api/chat": _CHAT,
@@ -130,6 +141,10 @@ _TABLES: Final[Mapping[str, _Table]] = MappingProxyType(
         "POST /api/embed": _EMBED,
         "POST /api/embeddings": _EMBEDDINGS,
         "POST /api/show": _SHOW,
+        "POST /api/pull": _MOVING,
+        "POST /api/push": _MOVING,
+        "POST /api/copy": _COPY,
+        "DELETE /api/delete": _DELETE,
     }
 )
 

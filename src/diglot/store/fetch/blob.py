@@ -1,0 +1,303 @@
+"""One content, fetched in parts over several connections, hashed as it comes.
+
+A part that breaks off is gone on with where it broke, after a pause that doubles; what is there is
+remembered, so that another run of the program goes on as well. The whole is hashed from the beginning on,
+always a little behind what has come, so that little is left to do at the end. Neighbours: `web` sends the
+requests, `partial` keeps the bytes.
+
+Invariants: a content is named by a digest only when its bytes have it; no more bytes are taken than were
+announced; the loop is never blocked by the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import httpx2
+import msgspec
+
+from diglot.core.digest import Digest
+from diglot.core.errors import AccessRefused, UpstreamFailed, WrongDigest
+from diglot.core.ports import Clock
+from diglot.store.fetch.partial import Partial, Plan
+from diglot.store.fetch.web import Broken, Web, pieces, require_success
+
+T = TypeVar("T")
+_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+_PARTIAL_CONTENT: Final = 206
+_BATCH: Final = 1 << 20
+_SAVED: Final = 32 << 20
+_TELL: Final = 60_000_000
+"""Nanoseconds between two words on how much there is."""
+_LOOK: Final = 0.5
+"""Seconds between two looks at whether somebody else has finished a content."""
+
+
+class Ways(msgspec.Struct, frozen=True, kw_only=True):
+    """How contents are fetched: connections at once, the least and the most bytes of a part, and tries that bring nothing."""
+
+    connections: int = 8
+    least: int = 8 << 20
+    most: int = 64 << 20
+    tries: int = 6
+
+    def plan(self, size: int, *, version: str = "") -> Plan:
+        """Return how a content is cut."""
+        return Plan(size, min(max(-(-size // (2 * self.connections)), self.least), self.most), version)
+
+
+class Remote(msgspec.Struct, frozen=True, kw_only=True):
+    """A content elsewhere. Without a `digest` whatever comes is right, as long as it is one `version`."""
+
+    url: httpx2.URL
+    size: int
+    digest: Digest | None = None
+    version: str = ""
+
+
+class Fetch:
+    """Fetches `remote` to `target`, or to where `place` puts the digest that it turns out to have."""
+
+    def __init__(
+        self,
+        web: Web,
+        remote: Remote,
+        *,
+        target: Path,
+        place: Callable[[Digest], Path],
+        clock: Clock,
+        ways: Ways,
+    ) -> None:
+        self.digest: Digest | None = None
+        self._web = web
+        self._remote = remote
+        self._target = target
+        self._place = place
+        self._clock = clock
+        self._ways = ways
+        self._straight = remote.url
+        self._news = asyncio.Event()
+        self._queue: deque[int] = deque()
+        self._saved = 0
+        self._hashed: asyncio.Future[None] | None = None
+
+    async def run(self) -> AsyncGenerator[int]:
+        """Fetch, and say now and then how many bytes are there. `digest` is set at the end.
+
+        Raises UpstreamFailed, AccessRefused, NoSpace; WrongDigest, after what came was dropped.
+        """
+        partial = await self._opened()
+        if partial is None:
+            self.digest = self._remote.digest
+        else:
+            disk, hashing = ThreadPoolExecutor(1, "disk"), ThreadPoolExecutor(1, "hash")
+            try:
+                arriving = self._arriving(partial, disk, hashing)
+                async with aclosing(arriving):
+                    async for completed in arriving:
+                        yield completed
+                self.digest = await _in(hashing, partial.digest)
+                await _in(disk, self._settle, partial, self.digest)
+            finally:
+                await asyncio.shield(asyncio.to_thread(_close, partial, disk, hashing))
+        yield self._remote.size
+
+    async def _opened(self) -> Partial | None:
+        """Wait until nobody else fetches it. None when they have finished it."""
+        plan = self._ways.plan(self._remote.size, version=self._remote.version)
+        while self._remote.digest is None or not await asyncio.to_thread(self._target.is_file):
+            partial = await asyncio.to_thread(Partial.open, self._target, plan)
+            if partial is not None:
+                return partial
+            await self._clock.sleep(_LOOK)
+        return None
+
+    async def _arriving(
+        self, partial: Partial, disk: ThreadPoolExecutor, hashing: ThreadPoolExecutor
+    ) -> AsyncGenerator[int]:
+        """Fetch what is missing over several connections; over one from a host that gives no parts."""
+        self._queue.extend(place for place in range(len(partial.done)) if not partial.is_whole(place))
+        self._saved = partial.completed
+        take = _Take(partial, disk, hashing, self._wrote)
+        for several in (True, False):
+            works = min(self._ways.connections, len(self._queue)) if several else 1
+            tasks = [asyncio.create_task(self._work(take, several=several)) for _ in range(works)]
+            try:
+                async for completed in self._watched(tasks, partial):
+                    yield completed
+            except _NoParts:
+                continue
+            finally:
+                for task in tasks:
+                    task.cancel()
+                if tasks:
+                    await asyncio.wait(tasks)
+            break
+
+    async def _watched(self, tasks: list[asyncio.Task[None]], partial: Partial) -> AsyncGenerator[int]:
+        for task in tasks:
+            task.add_done_callback(lambda _: self._news.set())
+        told = -_TELL
+        while True:
+            self._news.clear()
+            for task in tasks:
+                if task.done():
+                    task.result()
+            if all(task.done() for task in tasks):
+                break
+            if (now := self._clock.monotonic_ns()) - told >= _TELL:
+                told = now
+                yield partial.completed
+            await self._news.wait()
+
+    async def _work(self, take: _Take, *, several: bool) -> None:
+        """Fetch one part after the other, or everything from a host that gives no parts."""
+        if not several:
+            await self._persist(take.partial, functools.partial(self._through, take))
+        while self._queue and several:
+            await self._persist(take.partial, functools.partial(self._part, take, self._queue.popleft()))
+
+    async def _persist(self, partial: Partial, attempt: Callable[[], Awaitable[None]]) -> None:
+        """Try again whenever it breaks off, until several tries in a row have brought nothing."""
+        fruitless = 0
+        while True:
+            before = partial.completed
+            try:
+                await attempt()
+            except Broken as error:
+                fruitless = 0 if partial.completed > before else fruitless + 1
+                if fruitless >= self._ways.tries:
+                    raise UpstreamFailed(self._remote.url.host, reason=f"a download broke off ({error})") from error
+                self._straight = self._remote.url  # The way there may have been for a time only.
+                await self._clock.sleep(2.0**fruitless)
+            else:
+                return
+
+    async def _part(self, take: _Take, place: int) -> None:
+        start, end = take.partial.missing(place)
+        headers = {} if (start, end) == (0, self._remote.size) else {"range": f"bytes={start}-{end - 1}"}
+        async with self._answer(headers) as response:
+            if headers:
+                self._require_range(response, start)
+            else:
+                self._require_size(response)
+            await take.all(response, end - start, place=place)
+
+    async def _through(self, take: _Take) -> None:
+        async with self._answer({}) as response:
+            self._require_size(response)
+            await take.all(response, self._remote.size)
+
+    @asynccontextmanager
+    async def _answer(self, headers: Mapping[str, str]) -> AsyncIterator[httpx2.Response]:
+        straight = self._straight
+        try:
+            async with self._web.open("GET", straight, headers={**headers, **self._condition}) as response:
+                await require_success(response)
+                self._straight = response.url
+                yield response
+        except (AccessRefused, UpstreamFailed) as fault:
+            if straight == self._remote.url:
+                raise
+            raise Broken(fault.message) from fault  # Ask the registry again before giving up.
+
+    @property
+    def _condition(self) -> Mapping[str, str]:
+        return {"if-range": self._remote.version} if self._remote.version else {}
+
+    def _require_range(self, response: httpx2.Response, start: int) -> None:
+        if response.status_code != _PARTIAL_CONTENT:
+            self._require_size(response)
+            raise _NoParts
+        found = _RANGE.fullmatch(response.headers.get("content-range", ""))
+        if found is None or int(found[1]) != start or found[3] not in {"*", str(self._remote.size)}:
+            raise UpstreamFailed(response.url.host, reason="it sends another part than was asked for")
+
+    def _require_size(self, response: httpx2.Response) -> None:
+        declared = response.headers.get("content-length")
+        if declared is not None and declared != str(self._remote.size):
+            raise UpstreamFailed(response.url.host, reason=f"it has {declared} bytes instead of {self._remote.size}")
+
+    def _wrote(self, take: _Take) -> None:
+        """Let the hash follow what was written, and what is there be remembered."""
+        if self._hashed is None or self._hashed.done():
+            self._hashed = _in(take.hashing, take.partial.hash_all)
+        if take.partial.completed - self._saved >= _SAVED:
+            self._saved = take.partial.completed
+            take.disk.submit(take.partial.save)
+        self._news.set()
+
+    def _settle(self, partial: Partial, found: Digest) -> None:
+        expected = self._remote.digest
+        if expected is not None and found != expected:
+            partial.drop()
+            raise WrongDigest(expected=str(expected), found=str(found), where=self._remote.url.host)
+        partial.settle(self._place(found))
+
+
+class _NoParts(Exception):
+    """The host sends everything where a part was asked for."""
+
+
+class _Take:
+    """Takes the bodies of answers in."""
+
+    def __init__(
+        self,
+        partial: Partial,
+        disk: ThreadPoolExecutor,
+        hashing: ThreadPoolExecutor,
+        wrote: Callable[[_Take], None],
+    ) -> None:
+        self.partial = partial
+        self.disk = disk
+        self.hashing = hashing
+        self._wrote = wrote
+
+    async def all(self, response: httpx2.Response, size: int, *, place: int | None = None) -> None:
+        """Take `size` bytes and no more, of one part or of everything. Raises Broken where it ends early."""
+        gathered = bytearray()
+        taken = 0
+        async with aclosing(pieces(response)) as stream:
+            try:
+                async for piece in stream:
+                    gathered += piece[: size - taken - len(gathered)]
+                    whole = taken + len(gathered) == size
+                    if len(gathered) >= _BATCH or whole:
+                        taken += len(gathered)
+                        batch, gathered = bytes(gathered), bytearray()
+                        await self._write(batch, taken - len(batch), place)
+                    if whole:
+                        return
+            except Broken:
+                await self._write(bytes(gathered), taken, place)
+                raise
+        await self._write(bytes(gathered), taken, place)
+        if size:
+            raise Broken(f"{response.url.host}: it ended early")
+
+    async def _write(self, data: bytes, offset: int, place: int | None) -> None:
+        if place is None:
+            await _in(self.disk, self.partial.write_through, offset, data)
+        else:
+            await _in(self.disk, self.partial.write, place, data)
+        self._wrote(self)
+
+
+def _in(threads: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+    return asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
+
+
+def _close(partial: Partial, disk: ThreadPoolExecutor, hashing: ThreadPoolExecutor) -> None:
+    """End all that is still written or hashed before the file is closed, and remember what is there."""
+    disk.shutdown()
+    hashing.shutdown(cancel_futures=True)
+    partial.close()
