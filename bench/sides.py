@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from diglot.app import RandomIds, engines_of
-from diglot.core.model import Model, ModelRef
+from diglot.core.model import ModelRef
 from diglot.core.request import LoadOptions
 from diglot.engines.llamacpp.engine import LlamaEngine
 from diglot.engines.peer.transport import Transport
@@ -96,8 +96,8 @@ def _wait_until_healthy(process: subprocess.Popen[bytes], port: int) -> None:
 @asynccontextmanager
 async def engine_alone(name: str, settings: Settings) -> AsyncIterator[Transport]:
     """Load a model as the server with these settings would, and give a client for the engine's own HTTP."""
-    loader, (store, *_) = engines_of(settings, RandomIds())
-    model: Model = await asyncio.to_thread(store.resolve, ModelRef.parse(name))
+    loader, _ = engines_of(settings, RandomIds())
+    model = await asyncio.to_thread(LocalStore(settings.model_folder).resolve, ModelRef.parse(name))
     options = model.defaults.load.over(LoadOptions(gpu_layers=settings.gpu_layers))
     engine = await loader.load(model, options, lambda _done, _total: None)
     assert isinstance(engine, LlamaEngine)
