@@ -14,7 +14,7 @@ from tests.house.source import Source
 LONGEST_FILE: Final = 399
 LONGEST_FUNCTION: Final = 49
 MOST_POSITIONAL: Final = 3
-BORDERS: Final = ("src/diglot/http/serve.py", "src/diglot/engines/llamacpp/child.py", "src/diglot/cli/main.py")
+BORDERS: Final = ("src/diglot/http/streaming.py", "src/diglot/engines/llamacpp/child.py", "src/diglot/cli/main.py")
 EMPTY_WORDS: Final = re.compile(
     r"(?:^|(?<=[a-z0-9_]))(?:manager|handler|util|utils|helper|helpers|base)$", re.IGNORECASE
 )

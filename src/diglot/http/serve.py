@@ -1,8 +1,7 @@
 """Serving: the one way from a request to its reply, for every operation of every dialect.
 
 It reads, lets the operation parse, hands the request in at the desk, and sends what the operation renders.
-It knows no protocol. This is one of the borders where an unknown exception is caught: it becomes `EngineFailed` with an
-id that finds the log line. Neighbours: `streaming` sends events, `websocket` is the other way in.
+It knows no protocol. Neighbours: `streaming` sends events and catches what goes wrong, `websocket` is the other way in.
 
 Invariants: headers go out with the first bytes that a renderer gives, so that every fault before them is a
 status code; a stream that broke ends in its dialect's own way; when the client leaves, the work ends.
@@ -18,7 +17,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from diglot.core.assemble import gather
-from diglot.core.errors import AnyFault, Fault
+from diglot.core.errors import AnyFault
 from diglot.core.ports import Clock, Ids, ResponseStore
 from diglot.core.request import (
     Answering,
@@ -36,7 +35,7 @@ from diglot.core.request import (
 from diglot.dialects.operation import Dialect, Operation, Stamp
 from diglot.http.body import chunks_of, read_head, read_wire, uncoded, while_listening
 from diglot.http.reply import Outlet, send_whole, unless_known
-from diglot.http.streaming import Streaming, known
+from diglot.http.streaming import Streaming
 from diglot.services.desk import Desk
 
 
@@ -71,19 +70,14 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         outlet = Outlet(send, media_type=self._operation.stream_type)
-        try:
-            await self._serve(scope, receive, send, outlet)
-        except Fault as error:
-            self._streaming.note(known(error))
-            await self._refuse(known(error), send, outlet)
-        except Exception as error:  # noqa: BLE001  a border: a bug must be answered too
-            await self._refuse(self._streaming.unknown(error), send, outlet)
 
-    async def _refuse(self, fault: AnyFault, send: Send, outlet: Outlet) -> None:
-        if not outlet.begun:
-            await send_whole(self._error(fault), send)
+        async def refuse(fault: AnyFault) -> None:
+            if not outlet.begun:
+                await send_whole(self._error(fault), send)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, outlet: Outlet) -> None:
+        await self._streaming.guarded(self._serve(scope, receive, send, outlet=outlet), refuse)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, *, outlet: Outlet) -> None:
         world, operation = self._world, self._operation
         if operation.upload:
             await self._take_in(scope, receive, send)
@@ -96,12 +90,12 @@ class Endpoint:
             renderer = operation.stream(parsed.view, stamp)
             assert isinstance(parsed.request, Answering), "only what yields events is streamed so"  # noqa: S101
             events = world.desk.answer(parsed.request, id=stamp.id)
-            await while_listening(self._streaming.run(events, renderer.feed, renderer, outlet), receive)
+            await while_listening(self._streaming.run(events, renderer.feed, renderer=renderer, sink=outlet), receive)
         elif parsed.stream and operation.steps is not None:
             teller = operation.steps(parsed.view, stamp)
             assert isinstance(parsed.request, Moving), "only what yields steps is streamed so"  # noqa: S101
             steps = world.desk.move(parsed.request)
-            await while_listening(self._streaming.run(steps, teller.feed, teller, outlet), receive)
+            await while_listening(self._streaming.run(steps, teller.feed, renderer=teller, sink=outlet), receive)
         else:
             answer = await while_listening(self._answer(parsed.request, stamp), receive)
             reply = unless_known(operation.whole(parsed.view, stamp, answer), wire.headers.get("if-none-match", ""))

@@ -1,8 +1,8 @@
 """Streaming: events on their way to a client, over whatever carries them.
 
 It renders each event, sends signs of life into silences, and ends a stream that broke in its dialect's own way.
-Faults before the first byte are raised, so that they can still be a status. Together with `serve` and `websocket` this
-is one of the borders where an unknown exception is caught: it becomes `EngineFailed` with an id that finds the log line.
+Faults before the first byte are raised, so that they can still be a status. This is one of the three borders where an
+unknown exception is caught: it becomes `EngineFailed` with an id that finds the log line.
 Neighbours: `serve` and `websocket`, which call it; `reply.Outlet`.
 
 Invariant: a stream that has begun comes to its end, whatever happens behind it.
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from diglot.core.errors import AnyFault, EngineFailed, Fault
 from diglot.core.ports import Clock, Ids
@@ -46,8 +46,18 @@ class Streaming:
         self._ids = ids
         self._heartbeat = heartbeat
 
+    async def guarded(self, work: Coroutine[Any, Any, None], refuse: Callable[[AnyFault], Awaitable[None]]) -> None:
+        """Do the work of one request; what it raises is logged and goes to `refuse` as a fault."""
+        try:
+            await work
+        except Fault as error:
+            self._note(_known(error))
+            await refuse(_known(error))
+        except Exception as error:  # noqa: BLE001  a border: a bug must be answered too
+            await refuse(self._unknown(error))
+
     async def run(
-        self, events: AsyncGenerator[E], feed: Callable[[E, float], bytes], renderer: Ending, sink: Sink
+        self, events: AsyncGenerator[E], feed: Callable[[E, float], bytes], *, renderer: Ending, sink: Sink
     ) -> None:
         """Send events as they come. Raises the fault of a stream that has not begun."""
         pulse = asyncio.create_task(self._pulse(renderer, sink))
@@ -57,13 +67,13 @@ class Streaming:
                     await sink.piece(feed(event, self._clock.now()))
             await sink.piece(renderer.close())
         except Fault as error:
-            fault = known(error)
+            fault = _known(error)
             if not sink.begun:
                 raise
-            self.note(fault)
+            self._note(fault)
             await sink.piece(renderer.fail(fault))
         except Exception as error:
-            fault = self.unknown(error)
+            fault = self._unknown(error)
             if not sink.begun:
                 raise fault from error
             await sink.piece(renderer.fail(fault))
@@ -79,7 +89,7 @@ class Streaming:
             if sink.quiet:
                 await sink.piece(renderer.beat())
 
-    def note(self, fault: AnyFault) -> None:
+    def _note(self, fault: AnyFault) -> None:
         """Log a fault. Its message can hold a client's words, so above debug only its kind is written."""
         detail = getattr(fault, "detail", "")
         level = logging.WARNING if detail else logging.INFO
@@ -87,8 +97,7 @@ class Streaming:
             log.log(level, "%s: %s", self._where, type(fault).__name__)
         log.debug("%s %s", fault.message, detail)
 
-    def unknown(self, error: Exception) -> EngineFailed:
-        """Log an exception that nobody expected, and return the fault that it becomes."""
+    def _unknown(self, error: Exception) -> EngineFailed:
         name = self._ids.new()
         log.error("error %s in %s", name, self._where, exc_info=error)
         return EngineFailed(f"internal error {name}, see the server's log", id=name)
@@ -99,7 +108,7 @@ class Streaming:
             log.info("%s: %s", self._where, note)
 
 
-def known(error: Fault) -> AnyFault:
+def _known(error: Fault) -> AnyFault:
     """Return the fault as one of the closed set; `Fault` itself is never raised."""
     assert isinstance(error, AnyFault)  # noqa: S101
     return error

@@ -17,13 +17,13 @@ from typing import Final
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from diglot.core.errors import BodyTooLarge, Fault
+from diglot.core.errors import AnyFault, BodyTooLarge
 from diglot.core.ports import ResponseStore
 from diglot.core.request import Answering
 from diglot.dialects.operation import Socket, Stamp, Wire
 from diglot.http.body import read_head
 from diglot.http.serve import World
-from diglot.http.streaming import Streaming, known
+from diglot.http.streaming import Streaming
 
 log = logging.getLogger(__name__)
 
@@ -67,13 +67,12 @@ class SocketEndpoint:
         while True:
             body = await waiting.get()
             messages = Messages(send)
-            try:
-                await self._answer(msgspec.structs.replace(head, body=body), scratch, messages)
-            except Fault as error:
-                self._streaming.note(known(error))
-                await messages.piece(self._socket.error(known(error)))
-            except Exception as error:  # noqa: BLE001  a border: a bug must be answered too
-                await messages.piece(self._socket.error(self._streaming.unknown(error)))
+
+            async def refuse(fault: AnyFault, messages: Messages = messages) -> None:
+                await messages.piece(self._socket.error(fault))
+
+            wire = msgspec.structs.replace(head, body=body)
+            await self._streaming.guarded(self._answer(wire, scratch, messages), refuse)
 
     async def _answer(self, wire: Wire, scratch: ResponseStore | None, messages: Messages) -> None:
         world = self._world
@@ -85,7 +84,7 @@ class SocketEndpoint:
         stamp = Stamp(id=world.ids.new(), now=world.clock.now())
         renderer = self._socket.stream(parsed.view, stamp)
         events = world.desk.answer(parsed.request, id=stamp.id, scratch=scratch)
-        await self._streaming.run(events, renderer.feed, renderer, messages)
+        await self._streaming.run(events, renderer.feed, renderer=renderer, sink=messages)
 
 
 class Messages:

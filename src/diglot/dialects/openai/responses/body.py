@@ -5,8 +5,8 @@ Neighbours: `create`, `compact` and `count` read the same body; `input` and `too
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -245,11 +245,11 @@ def _choice_echo(choice: ToolChoiceBody | None) -> Any:
     return {key: value for key in ("type", "name", "namespace") if (value := getattr(choice, key)) is not None}
 
 
-_FUNCTION_ECHO = {"description": None, "parameters": None, "strict": None}
+_FUNCTION_ECHO: Final[Mapping[str, None]] = {"description": None, "parameters": None, "strict": None}
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
 def _tool_echo(raw: msgspec.Raw, path: str) -> Any:
     """Return a tool as it was declared, a function with all of its keys."""
     tool = read(raw, _OBJECT, path)
-    return _FUNCTION_ECHO | tool if tool.get("type") == "function" else tool
+    return {**_FUNCTION_ECHO, **tool} if tool.get("type") == "function" else tool

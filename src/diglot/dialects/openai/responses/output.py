@@ -7,13 +7,14 @@ Invariant: an item that was not understood goes out byte for byte as it came in.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, assert_never
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
 from diglot.core.events import Compacted, TokenLogprob
 from diglot.core.items import (
+    CallKind,
     Compaction,
     File,
     Image,
@@ -208,7 +209,7 @@ def _input_reply(item: Item, response: str, place: str) -> Any:
             assert_never(item)
 
 
-_RESULTS = {
+_RESULTS: Final[Mapping[CallKind, tuple[str, str]]] = {
     "function": ("function_call_output", "fco"),
     "freeform": ("custom_tool_call_output", "ctco"),
     "search": ("tool_search_output", "tso"),

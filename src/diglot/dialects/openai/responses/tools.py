@@ -120,7 +120,9 @@ def declared(tools: Iterable[msgspec.Raw], *, field: str) -> Declared:
     specs: list[ToolSpec] = []
     left_out: list[str] = []
     for index, raw in enumerate(tools):
-        _declare(raw, f"{field}[{index}]", specs, left_out)
+        made = _declared(raw, f"{field}[{index}]")
+        specs += made.specs
+        left_out += made.left_out
     names: set[str] = set()
     for spec in specs:
         name = flat_name(spec)
@@ -130,25 +132,26 @@ def declared(tools: Iterable[msgspec.Raw], *, field: str) -> Declared:
     return Declared(tuple(specs), tuple(dict.fromkeys(left_out)))
 
 
-def _declare(raw: msgspec.Raw, path: str, specs: list[ToolSpec], left_out: list[str]) -> None:
+def _declared(raw: msgspec.Raw, path: str) -> Declared:
     kind = kind_of(raw, path)
     match kind:
         case "function" | "custom":
-            specs.append(_MEMBERS[kind](raw, path))
+            return Declared((_MEMBERS[kind](raw, path),))
         case "namespace":
-            specs.extend(_namespace(raw, path))
+            return Declared(tuple(_namespace(raw, path)))
         case "local_shell" | "shell" | "apply_patch":
-            specs.append(_PLAIN[kind])
+            return Declared((_PLAIN[kind],))
         case "tool_search":
             search = read(raw, _SEARCH, path)
-            if search.execution == "client":
-                description = search.description or "Searches for tools that can be called afterwards."
-                parameters = search.parameters or _QUERY
-                specs.append(ToolSpec(name=SEARCH, kind="search", description=description, parameters=parameters))
+            if search.execution != "client":
+                return Declared()
+            description = search.description or "Searches for tools that can be called afterwards."
+            parameters = search.parameters or _QUERY
+            return Declared((ToolSpec(name=SEARCH, kind="search", description=description, parameters=parameters),))
         case None:
             raise InvalidField(f"{path}.type", "is required")
         case _:
-            left_out.append(kind[:_LONGEST_NOTE])
+            return Declared(left_out=(kind[:_LONGEST_NOTE],))
 
 
 def _namespace(raw: msgspec.Raw, path: str) -> Iterable[ToolSpec]:
