@@ -62,14 +62,14 @@ async def _chats(ours: Transport, alone: Transport, scale: float) -> AsyncIterat
             target=at_least(0.97),
             note=f"alone {sorted(theirs)[len(theirs) // 2]:.0f} tokens/s",
         )
-    mine, theirs = await _pairs(ours, alone, _first_token(), _some(60, scale))
+    mine, theirs = await _pairs(ours, alone, _first_token, _some(100, scale))
     yield Line(
-        "first token, later than the engine alone",
+        "first token of a prompt in the cache, later than the engine alone",
         differences(mine, theirs),
         "{:.1f}",
         unit="ms",
         target=at_most(5),
-        note=f"alone {sorted(theirs)[len(theirs) // 2]:.0f} ms",
+        note=f"alone {sorted(theirs)[len(theirs) // 2]:.1f} ms",
     )
 
 
@@ -123,16 +123,10 @@ async def _decode(transport: Transport, *, parallel: int, tokens: int) -> float:
     return (sum(each.tokens for each in answers) - parallel) / (ended - begun)
 
 
-def _first_token() -> Side:
-    """Return a measurement of milliseconds to the first token of a prompt that no cache knows."""
-    asked: dict[int, int] = {}
-
-    async def measured(transport: Transport) -> float:
-        number = asked[id(transport)] = asked.get(id(transport), 0) + 1
-        answer = await stream(transport, _chat(f"{number * 7919} is a number. What do you think of it?", 4))
-        return (answer.first - answer.asked) * 1000
-
-    return measured
+async def _first_token(transport: Transport) -> float:
+    """Return the milliseconds to the first token. The prompt is in the cache, so that prefill does not drown what comes on top."""
+    answer = await stream(transport, _chat("Name a river.", 2))
+    return (answer.first - answer.asked) * 1000
 
 
 def _embedding(form: str) -> Side:
