@@ -33,7 +33,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def test_a_kill_ends_the_answers_of_that_model_and_nothing_else(served: Served, aside: ThreadPoolExecutor) -> None:
     assert whole(served, OLLAMA, model=CHAT, most=1).status_code == 200
     (victim,) = served.children()
-    with streaming(served, OLLAMA, STORY, model=OTHER, most=80) as survivor:
+    with streaming(served, OLLAMA, STORY, model=OTHER, most=40) as survivor:
         survivor.read_until("}")
         doomed = {door: waiting(aside, served, door, STORY, model=CHAT) for door in DOORS}
         with (
