@@ -34,4 +34,4 @@ lock:  ## Resolve the requirements anew; ARGS=--upgrade takes newer versions
 	@$(PYTHON) tools/setup lock $(ARGS)
 
 clean:  ## Forget everything that setup made
-	rm -rf .tools .venv dist tests/clients/js/node_modules .*_cache
+	rm -rf .tools .venv dist tests/clients/js/node_modules tests/codex/node_modules .*_cache

@@ -37,8 +37,9 @@ def test_torch_is_not_locked() -> None:
     ]
 
 
-def test_the_js_lock_holds_hashes_and_no_address() -> None:
-    lock = json.loads((ROOT / "tests/clients/js/package-lock.json").read_text())
+@pytest.mark.parametrize("folder", ["tests/clients/js", "tests/codex"])
+def test_a_js_lock_holds_hashes_and_no_address(folder: str) -> None:
+    lock = json.loads((ROOT / folder / "package-lock.json").read_text())
     packages = {name: facts for name, facts in lock["packages"].items() if name}
     assert packages
     assert not [name for name, facts in packages.items() if "resolved" in facts or "integrity" not in facts]

@@ -15,7 +15,7 @@ def test_the_whole_takes_at_most_45_percent_of_the_window_and_60_of_what_it_stan
     budget = budget_of(window=window, fixed=stays, before=before)
     assert 0 <= budget.whole <= max(int(window * 0.45), int(window * 0.12))
     assert budget.small or budget.whole <= int((before - stays) * 0.6) + 1
-    assert not budget.small or before <= window * 0.25
+    assert not budget.small or before <= window * 0.5
     assert budget.retained <= min(budget.whole, int(window * 0.4))
 
 

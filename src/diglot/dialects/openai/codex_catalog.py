@@ -20,9 +20,13 @@ _INSTRUCTIONS: Final = (
     "that you are given, and read their output before the next step. Change files with apply_patch. Do what was asked "
     "and no more, do not guess at paths or results, and go on until it is done. Say what you did in a few plain sentences."
 )
-_COMPACT_AT: Final = 0.8
-"""The share of the window at which Codex compacts. It leaves room for the question and the answer of a compaction."""
+_COMPACT_AT: Final = 0.7
+"""The share of the window at which Codex compacts."""
 _OUTPUT_LIMIT: Final = 10_000
+_OUTPUT_SHARE: Final = 8
+"""One part in so many of the window is what one output of a tool may bring. Codex looks at the fill only between two answers,
+and a prompt that is longer than the window ends its turn: so one more output must always fit above `_COMPACT_AT`, even if
+it has twice as many tokens as Codex believes (four bytes each)."""
 
 
 class EffortReply(msgspec.Struct, frozen=True):
@@ -90,7 +94,7 @@ def _model(model: Model, place: int) -> CodexModelReply:
         default_reasoning_level="medium" if thinks else None,
         priority=place,
         supports_reasoning_summaries=thinks,
-        truncation_policy=TruncationReply(min(_OUTPUT_LIMIT, max(1, window // 4))),
+        truncation_policy=TruncationReply(min(_OUTPUT_LIMIT, max(1, window // _OUTPUT_SHARE))),
         context_window=window,
         auto_compact_token_limit=int(window * _COMPACT_AT),
         input_modalities=["text", "image"] if model.capabilities.vision else ["text"],
