@@ -53,7 +53,7 @@ async def _chats(ours: Transport, alone: Transport, scale: float) -> AsyncIterat
     await asyncio.gather(
         *(_decode(each, parallel=1, tokens=8) for each in (ours, alone))
     )  # Loads, and fills the caches.
-    for parallel, pairs in ((1, 30), (4, 16), (8, 12)):
+    for parallel, pairs in ((1, 20), (4, 12), (8, 8)):
         mine, theirs = await _pairs(ours, alone, partial(_decode, parallel=parallel, tokens=64), _some(pairs, scale))
         yield Line(
             f"decode, {parallel} at a time, ratio to the engine alone",
@@ -75,7 +75,7 @@ async def _chats(ours: Transport, alone: Transport, scale: float) -> AsyncIterat
 
 async def _vectors(ours: Transport, alone: Transport, scale: float) -> AsyncIterator[Line]:
     for form in ("base64", "float"):
-        mine, theirs = await _pairs(ours, alone, _embedding(form), _some(24, scale))
+        mine, theirs = await _pairs(ours, alone, _embedding(form), _some(16, scale))
         yield Line(
             f"embeddings as {form}, {_TEXTS} texts a request, ratio to the engine alone",
             ratios(mine, theirs),
