@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from diglot.dialects.openai import chat, completions, embeddings
 from diglot.dialects.openai.compat import CHAT, COMPLETIONS, EMBEDDINGS
+from diglot.dialects.openai.compat_responses import COMPACT, COUNT, RESPONSES
+from diglot.dialects.openai.responses import compact, count, create
 from diglot.dialects.operation import Parsed, Wire
 
 SCHEMA: Final = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -12,11 +14,17 @@ PARSERS: Final[dict[str, Callable[[Wire], Parsed]]] = {
     CHAT: chat.parse,
     COMPLETIONS: completions.parse,
     EMBEDDINGS: embeddings.parse,
+    RESPONSES: create.parse,
+    COMPACT: compact.parse,
+    COUNT: count.parse,
 }
 LEAST: Final[dict[str, dict[str, Any]]] = {
     CHAT: {"messages": [{"role": "user", "content": "hi"}]},
     COMPLETIONS: {"prompt": "Once"},
     EMBEDDINGS: {"input": "hi"},
+    RESPONSES: {"input": "hi"},
+    COMPACT: {"model": "m", "input": "hi"},
+    COUNT: {"input": "hi"},
 }
 
 
@@ -28,3 +36,13 @@ def said(*messages: dict[str, Any]) -> dict[str, Any]:
 def user(*parts: dict[str, Any]) -> dict[str, Any]:
     """Return what makes a body of one message of these parts."""
     return said({"role": "user", "content": list(parts)})
+
+
+def said_in_items(*parts: dict[str, Any]) -> dict[str, Any]:
+    """Return what makes a body of one item, a message of these parts."""
+    return {"input": [{"type": "message", "role": "user", "content": list(parts)}]}
+
+
+def given_back(*parts: dict[str, Any]) -> dict[str, Any]:
+    """Return what makes a body of one item, a result of these parts."""
+    return {"input": [{"type": "function_call_output", "call_id": "c", "output": list(parts)}]}

@@ -12,9 +12,11 @@ import pytest
 import typing_extensions
 from openai.types import completion_create_params, embedding_create_params
 from openai.types.chat import completion_create_params as chat_create_params
+from openai.types.responses import input_token_count_params, response_compact_params, response_create_params
 
 from diglot.dialects.openai import DIALECT
 from diglot.dialects.openai.compat import CHAT, COMPLETIONS, EMBEDDINGS, TRAITS
+from diglot.dialects.openai.compat_responses import COMPACT, COUNT, RESPONSES, RESPONSES_TRAITS
 from tests.dialects.openai.bodies import LEAST, PARSERS, SCHEMA, said, user
 from tests.dialects.openai.material import SHOWN, data_url, png, refusal, wire
 
@@ -22,6 +24,9 @@ ORACLES: Final = {
     CHAT: chat_create_params.CompletionCreateParamsStreaming,
     COMPLETIONS: completion_create_params.CompletionCreateParamsStreaming,
     EMBEDDINGS: embedding_create_params.EmbeddingCreateParams,
+    RESPONSES: response_create_params.ResponseCreateParamsStreaming,
+    COMPACT: response_compact_params.ResponseCompactParams,
+    COUNT: input_token_count_params.InputTokenCountParams,
 }
 BODIES: Final = {
     f"{operation.method} {operation.path}": operation.body for operation in DIALECT.operations if operation.body
@@ -63,7 +68,7 @@ def missing(operation: str, fields: Iterator[str]) -> list[str]:
 
     def is_told(field: str) -> bool:
         around = [field[:at] for at, letter in enumerate(field) if letter == "."]
-        return field in told or any(told.get(each) in {"refused", "ignored"} for each in around)
+        return field in told or any(told.get(each) in {"refused", "ignored"} or f"{each}.*" in told for each in around)
 
     return sorted({field for field in fields if not is_told(field)})
 
@@ -95,6 +100,9 @@ def test_every_honoured_field_is_shown_and_no_other(request: pytest.FixtureReque
     assert shown.fields == {(trait.operation, trait.field) for trait in TRAITS if trait.support == "honoured"}
 
 
+OTHERS: Final = tuple(trait for trait in TRAITS if trait not in RESPONSES_TRAITS)
+"""All but those of Responses, which `responses/test_compat.py` tries."""
+
 REFUSED: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     (CHAT, "audio", {"audio": {"voice": "alloy", "format": "wav"}}),
     (CHAT, "messages.audio", said({"role": "assistant", "audio": {"id": "a"}})),
@@ -119,7 +127,7 @@ def test_a_refused_field_is_named(operation: str, field: str, body: dict[str, An
 
 
 def test_every_refused_field_is_shown_and_no_other() -> None:
-    told = {(trait.operation, trait.field) for trait in TRAITS if trait.support == "refused"}
+    told = {(trait.operation, trait.field) for trait in OTHERS if trait.support == "refused"}
     assert told == {(operation, field) for operation, field, _ in REFUSED}
 
 
@@ -153,7 +161,7 @@ INSIDE: Final = {
 
 
 def _ignored() -> Iterator[tuple[str, dict[str, Any]]]:
-    for trait in TRAITS:
+    for trait in OTHERS:
         if trait.support == "ignored" and trait.field in IGNORED:
             body: Any = IGNORED[trait.field]
             for name in reversed(trait.field.replace("*", "unheard_of").split(".")):
@@ -173,5 +181,5 @@ def test_a_field_without_effect_inside_another_is_taken(body: dict[str, Any]) ->
 
 
 def test_every_field_without_effect_is_tried() -> None:
-    told = {trait.field for trait in TRAITS if trait.support == "ignored"}
+    told = {trait.field for trait in OTHERS if trait.support == "ignored"}
     assert {field for field in told if not field.startswith("tools.custom.format.")} == IGNORED.keys() | INSIDE.keys()

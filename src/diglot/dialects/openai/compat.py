@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from diglot.dialects.openai.compat_responses import RESPONSES_TRAITS
 from diglot.dialects.operation import Trait
 
 CHAT: Final = "POST /v1/chat/completions"
@@ -104,4 +105,5 @@ TRAITS: Final[tuple[Trait, ...]] = (
     *_honoured(EMBEDDINGS, "model keep_alive input encoding_format dimensions"),
     *_ignored(EMBEDDINGS, "user", _NOBODY),
     *_ignored(EMBEDDINGS, "*", _UNKNOWN),
+    *RESPONSES_TRAITS,
 )

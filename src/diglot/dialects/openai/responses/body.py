@@ -25,7 +25,7 @@ from diglot.dialects.openai.responses.ids import bare_id
 from diglot.dialects.openai.responses.input import Received, received
 from diglot.dialects.openai.responses.raw import absent, is_null, read
 from diglot.dialects.openai.responses.reply import EchoReply, View, encode
-from diglot.dialects.openai.responses.tools import ChoiceBody, Declared, ToolChoiceBody, choice_of, declared
+from diglot.dialects.openai.responses.tools import ChoiceBody, ChosenBody, Declared, ToolChoiceBody, choice_of, declared
 from diglot.dialects.openai.sampling import SamplingBody, Whole, residence_of, sampling_of
 from diglot.dialects.openai.thinking import EffortBody, think_of
 from diglot.dialects.openai.thinking import ReasoningBody as ThinkingBody
@@ -123,6 +123,19 @@ def understand(body: ResponseBody, *, keep: bool = True) -> Understood:
     )
     notes = tuple(f"a tool of the kind {kind!r} was left out: nothing here runs it" for kind in tools.left_out)
     return Understood(respond, view, notes, trigger=given.trigger)
+
+
+def without_answer(respond: Respond) -> Respond:
+    """Return the request with nothing left in it that only shapes an answer."""
+    asked = respond.generation
+    bare = Generation(
+        residence=asked.residence,
+        prompt=asked.prompt,
+        tools=asked.tools,
+        tool_choice=asked.tool_choice,
+        think=asked.think,
+    )
+    return msgspec.structs.replace(respond, generation=bare, background=False)
 
 
 def _refuse(body: ResponseBody) -> None:
@@ -237,11 +250,11 @@ def _text_echo(text: TextBody) -> dict[str, Any]:
     return {"format": shown, "verbosity": text.verbosity or "medium"}
 
 
-def _choice_echo(choice: ToolChoiceBody | None) -> Any:
-    if not isinstance(choice, ChoiceBody):
-        return choice or "auto"
-    if choice.type == "allowed_tools":
+def _choice_echo(choice: ToolChoiceBody | ChosenBody | None) -> Any:
+    if isinstance(choice, ChoiceBody) and choice.type == "allowed_tools":
         return {"type": choice.type, "mode": choice.mode, "tools": [_choice_echo(each) for each in choice.tools or ()]}
+    if not isinstance(choice, ChosenBody):
+        return choice or "auto"
     return {key: value for key in ("type", "name", "namespace") if (value := getattr(choice, key)) is not None}
 
 

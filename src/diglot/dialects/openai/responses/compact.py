@@ -11,11 +11,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from diglot.core.errors import InvalidField
+from diglot.core.errors import InvalidField, UnsupportedField
 from diglot.core.request import Compacting
 from diglot.core.result import Result
 from diglot.dialects.openai.body import decode
-from diglot.dialects.openai.responses.body import ResponseBody, understand
+from diglot.dialects.openai.responses.body import ResponseBody, understand, without_answer
 from diglot.dialects.openai.responses.ids import item_id, response_id
 from diglot.dialects.openai.responses.output import compaction_reply, input_replies
 from diglot.dialects.openai.responses.reply import UsageReply, encode, usage_reply
@@ -41,11 +41,11 @@ def parse(wire: Wire) -> Parsed:
     if not body.model:
         raise InvalidField("model", "is required")
     if body.background:
-        raise InvalidField("background", "a conversation is compacted while the client waits")
+        raise UnsupportedField("background", "a conversation is compacted while the client waits")
     understood = understand(body, keep=False)
     if understood.trigger:
         raise InvalidField("input", "a compaction_trigger belongs to /v1/responses")
-    respond = understood.respond
+    respond = without_answer(understood.respond)
     generation = replace(respond.generation, compacting=Compacting(instead=True))
     return Parsed(request=replace(respond, generation=generation), notes=understood.notes)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from diglot.core.errors import InvalidField
 from diglot.core.request import CountTokens
 from diglot.dialects.openai.body import decode
-from diglot.dialects.openai.responses.body import ResponseBody, understand
+from diglot.dialects.openai.responses.body import ResponseBody, understand, without_answer
 from diglot.dialects.openai.responses.reply import encode
 from diglot.dialects.operation import Operation, Parsed, Rendered, Stamp, Wire
 
@@ -29,7 +30,8 @@ def parse(wire: Wire) -> Parsed:
     understood = understand(decode(wire.body, _DECODER), keep=False)
     if understood.trigger:
         raise InvalidField("input", "there is no prompt behind a compaction_trigger")
-    return Parsed(request=CountTokens(understood.respond), notes=understood.notes)
+    respond = replace(without_answer(understood.respond), keep=False, echo=b"")
+    return Parsed(request=CountTokens(respond), notes=understood.notes)
 
 
 def whole(view: None, stamp: Stamp, count: int) -> Rendered:  # noqa: ARG001  A count has no id.

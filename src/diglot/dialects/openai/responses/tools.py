@@ -185,14 +185,19 @@ _MEMBERS: Final[Mapping[str | None, Callable[[msgspec.Raw, str], ToolSpec]]] = {
 }
 
 
-class ChoiceBody(msgspec.Struct):
-    """One tool, by its kind and its name, or `allowed_tools`: some of them."""
+class ChosenBody(msgspec.Struct):
+    """One tool, by its kind and its name."""
 
     type: str
     name: str | None = None
     namespace: str | None = None
+
+
+class ChoiceBody(ChosenBody):
+    """One tool, or `allowed_tools`: some of them."""
+
     mode: Literal["auto", "required"] = "auto"
-    tools: list[ChoiceBody] | None = None
+    tools: list[ChosenBody] | None = None
 
 
 ToolChoiceBody = Literal["auto", "none", "required"] | ChoiceBody
@@ -218,7 +223,7 @@ def choice_of(choice: ToolChoiceBody | None, specs: Sequence[ToolSpec]) -> ToolC
             return named([name], specs, field="tool_choice.name")
 
 
-def _name(choice: ChoiceBody, specs: Sequence[ToolSpec]) -> str | None:
+def _name(choice: ChosenBody, specs: Sequence[ToolSpec]) -> str | None:
     """Return the name of a chosen tool, None where only OpenAI's servers run it."""
     if choice.type in ("function", "custom"):
         if not choice.name:
