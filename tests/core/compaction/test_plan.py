@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diglot.core.compaction.plan import closed, plan_of, reference
+from diglot.core.compaction.plan import closed, cuts, plan_of, reference
 from diglot.core.compaction.window import is_kept
 from diglot.core.items import Item, Message, Text, ToolCall, ToolResult, said
 from tests.core.compaction.transcripts import talk, transcripts
@@ -59,3 +59,18 @@ def test_what_stays_anyway_is_neither_forced_nor_offered(items: tuple[Item, ...]
 def test_references_count_from_one_in_six_digits() -> None:
     assert (reference(0), reference(41)) == ("item_000001", "item_000042")
     assert isinstance(talk()[0], Message)
+
+
+@given(transcripts())
+def test_no_cut_parts_a_call_from_its_result_and_every_other_place_is_one(items: tuple[Item, ...]) -> None:
+    places = cuts(items)
+    assert not items or places[-1] == len(items)
+    for place in range(1, len(items) + 1):
+        before = {item.call_id for item in items[:place] if isinstance(item, ToolCall)}
+        after = {item.call_id for item in items[place:] if isinstance(item, ToolResult)}
+        assert (place in places) == (not before & after)
+
+
+def test_an_id_that_is_used_again_does_not_bind_everything_between() -> None:
+    pair: tuple[Item, ...] = (ToolCall("1", "f", "{}"), ToolResult("1", (Text("x"),)))
+    assert cuts((*pair, said("assistant", "and"), *pair)) == (2, 3, 5)

@@ -9,7 +9,9 @@ Invariant: a selection that comes out of here never holds a call without its res
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import TypeGuard
 
 import msgspec
 
@@ -27,12 +29,32 @@ class Plan(msgspec.Struct, frozen=True):
 def plan_of(items: tuple[Item, ...]) -> Plan:
     """Return the plan for a conversation as a model is shown it."""
     forced = closed(items, _active(items))
+    halves = Counter(call_id for _, call_id in {(type(item), item.call_id) for item in items if _is_half(item)})
     optional = tuple(
         index
         for index, item in enumerate(items)
-        if index not in forced and _is_retainable(item) and _is_whole(items, item)
+        if index not in forced and _is_retainable(item) and (not _is_half(item) or halves[item.call_id] > 1)
     )
     return Plan(forced=tuple(sorted(forced)), optional=optional)
+
+
+def cuts(items: tuple[Item, ...]) -> tuple[int, ...]:
+    """Return where a conversation may be cut, its end among these: nowhere between a call and its result."""
+    ends: dict[int, int] = {}
+    next_result: dict[str, int] = {}
+    for index in range(len(items) - 1, -1, -1):
+        item = items[index]
+        if isinstance(item, ToolResult):
+            next_result[item.call_id] = index
+        elif isinstance(item, ToolCall):
+            ends[index] = next_result.get(item.call_id, index)
+    places: list[int] = []
+    open_until = 0
+    for index in range(len(items)):
+        open_until = max(open_until, ends.get(index, index))
+        if open_until == index:
+            places.append(index + 1)
+    return tuple(places)
 
 
 def reference(index: int) -> str:
@@ -74,8 +96,5 @@ def _is_retainable(item: Item) -> bool:
     return not (is_kept(item) or is_shown_summary(item) or isinstance(item, Reasoning | Opaque | Compaction))
 
 
-def _is_whole(items: tuple[Item, ...], item: Item) -> bool:
-    if not isinstance(item, ToolCall | ToolResult):
-        return True
-    kinds = {type(each) for each in items if isinstance(each, ToolCall | ToolResult) and each.call_id == item.call_id}
-    return len(kinds) == 2  # noqa: PLR2004  a call and its result
+def _is_half(item: Item) -> TypeGuard[ToolCall | ToolResult]:
+    return isinstance(item, ToolCall | ToolResult)
