@@ -95,6 +95,17 @@ def engines_of(settings: Settings, ids: Ids) -> tuple[EngineLoader, tuple[ModelS
     return RemoteLoader(models, otherwise=loader, ids=ids), (models,)
 
 
+def reach_of(settings: Settings) -> Reach:
+    """Return how other machines are reached."""
+    return Reach(
+        identity=settings.state_folder / "id_ed25519",
+        agent=f"diglot/{__version__}",
+        hub=settings.hub,
+        hub_token=settings.hub_token,
+        connections=settings.connections,
+    )
+
+
 def _policy(settings: Settings) -> Policy:
     return Policy(
         budget=memory_of(settings),
@@ -128,12 +139,7 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
         responses=Responses(generate, stored, clock=clock),
         embed=Embed(catalog, residency, clock=clock, limit=settings.max_inputs),
         holdings=holdings,
-        transfer=Transfer(
-            StoreSupply(
-                keep, Reach(identity=settings.state_folder / "id_ed25519", agent=f"diglot/{__version__}"), clock=clock
-            ),
-            holdings,
-        ),
+        transfer=Transfer(StoreSupply(keep, reach_of(settings), clock=clock), holdings),
     )
 
 

@@ -79,6 +79,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tuple[str, ...], _told("Base URLs of OpenAI-compatible servers whose models are served too.")
     ] = ()
     remote_key: Annotated[str, _told("The key to send to them.")] = ""
+    hub: Annotated[str, _told("Where the models of Hugging Face are, or a mirror of it.")] = "https://huggingface.co"
+    hub_token: Annotated[str, _told("The token for what is not open to all there; sent to no other host.")] = ""
+    connections: Annotated[
+        int, _told("Connections over which one content of a model is fetched at once.", least=1, most=16)
+    ] = 8
     embedding_model: Annotated[str, _told("The model for embeddings when a request names none.")] = ""
     max_inputs: Annotated[int, _told("Texts that one embedding request may hold.", least=1)] = 2048
     max_body: Annotated[int, _told("Bytes that a request body may have.", least=1)] = 64 * 1024 * 1024

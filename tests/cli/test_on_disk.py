@@ -8,6 +8,7 @@ from diglot.core.errors import UpstreamFailed
 from diglot.store import starter
 from tests.cli.conftest import Diglot
 from tests.store.gguf_bytes import gguf
+from tests.store.registry import registry
 
 
 @pytest.fixture
@@ -47,10 +48,43 @@ def test_a_file_that_is_not_there_is_named(diglot: Diglot, source: str) -> None:
     assert diglot("pull", source).err == f"Error: there is no file {source}\n"
 
 
-def test_other_sources_are_refused_with_what_can_be_had(diglot: Diglot) -> None:
-    outcome = diglot("pull", "llama3")
+def test_a_registry_that_cannot_be_reached_is_a_failure(diglot: Diglot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("diglot.app.SystemClock.sleep", at_once)
+    outcome = diglot("pull", "127.0.0.1:1/me/x", "--insecure")
     assert outcome.code == 1
-    assert "diglot pull starter" in outcome.err
+    assert outcome.err.startswith("Error: the remote server 127.0.0.1:1 failed: ")
+
+
+async def at_once(_clock: object, _seconds: float) -> None:
+    """Wait for nothing."""
+
+
+def test_a_model_is_pulled_copied_pushed_and_removed_without_a_server(diglot: Diglot) -> None:
+    with registry() as there:
+        there.put("me/x:latest", ("model", gguf()))
+        name, copy = f"{there.host}/me/x", f"{there.host}/me/y:2"
+        assert diglot("pull", name, "--insecure").out == f"{name}:latest is here\n"
+        assert diglot("cp", name, copy).out == f"{name} is also {copy}\n"
+        assert diglot("push", copy, "--insecure").out == f"{copy} is there\n"
+        assert there.manifests["me/y:2"] == there.manifests["me/x:latest"]
+    assert names(diglot) == [copy, f"{name}:latest"]
+    assert diglot("rm", name, copy).code == 0
+    assert names(diglot) == []
+
+
+def test_a_model_is_pulled_copied_pushed_and_removed_by_a_server(diglot: Diglot, served: str) -> None:
+    at = ("--url", served)
+    with registry() as there:
+        there.put("me/x:latest", ("model", gguf()))
+        name, copy = f"{there.host}/me/x", f"{there.host}/me/y:2"
+        assert diglot("pull", name, "--insecure", *at).out == f"{name}:latest is here\n"
+        assert diglot("cp", name, copy, *at).out == f"{name} is also {copy}\n"
+        assert diglot("push", copy, "--insecure", *at).out == f"{copy} is there\n"
+        assert there.manifests["me/y:2"] == there.manifests["me/x:latest"]
+        refused = diglot("pull", f"{there.host}/me/none", "--insecure", *at)
+        assert (refused.code, refused.err) == (1, "Error: pull model manifest: file does not exist\n")
+    assert diglot("rm", name, copy, *at).code == 0
+    assert diglot("rm", name, *at).code == 1
 
 
 @pytest.mark.parametrize(("source", "name"), [("starter", "x"), ("FILE", "a/b/c/d")])

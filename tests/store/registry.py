@@ -4,6 +4,8 @@ It runs in threads, so that a process of its own can be pointed at it as well. `
 order. What a test wants to go wrong it writes into the attributes before it asks.
 """
 
+# ruff: noqa: D102  http.server names its methods and says what they do
+
 from __future__ import annotations
 
 import base64
@@ -15,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -97,9 +99,17 @@ def digest_of(data: bytes) -> str:
 @contextmanager
 def registry() -> Iterator[Registry]:
     """Run a registry."""
-    offered = Registry()
-    handler = type("Bound", (_Answers,), {"registry": offered})
-    server = _Server(("127.0.0.1", 0), handler)
+    with served(Registry(), Answers) as offered:
+        yield offered
+
+
+R = TypeVar("R", bound=Registry)
+
+
+@contextmanager
+def served(offered: R, answers: type[Answers]) -> Iterator[R]:
+    """Run a server that offers this."""
+    server = _Server(("127.0.0.1", 0), type("Bound", (answers,), {"registry": offered}))
     offered.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
@@ -120,15 +130,23 @@ class _Server(ThreadingHTTPServer):
         """Say nothing: clients leave when they like."""
 
 
-class _Answers(BaseHTTPRequestHandler):
-    registry: Registry
+class Answers(BaseHTTPRequestHandler):
+    """Answers as a registry does, and as badly as it is told to."""
+
+    registry: Any
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name there
         """Say nothing."""
 
-    def _answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+    def note(self) -> None:
+        """Remember the request."""
+        with self.registry.lock:
+            seen = Seen(self.command, self.path, {name.lower(): value for name, value in self.headers.items()})
+            self.registry.seen.append(seen)
+
+    def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
@@ -141,13 +159,12 @@ class _Answers(BaseHTTPRequestHandler):
     def _met(self) -> bool:
         """Note a request, and answer it if it lacks the token."""
         there = self.registry
-        with there.lock:
-            there.seen.append(Seen(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}))
+        self.note()
         if there.token and self.headers.get("Authorization") != f"Bearer {there.token}":
             scope = "repository:library/x:pull repository:library/x:push"
             realm = there.realm or f"{there.url}/token"
             wanted = f'Bearer realm="{realm}",service="it",scope="{scope}"'
-            self._answer(401, b'{"errors":[]}', WWW_Authenticate=wanted)
+            self.answer(401, b'{"errors":[]}', WWW_Authenticate=wanted)
             return True
         return False
 
@@ -159,48 +176,52 @@ class _Answers(BaseHTTPRequestHandler):
             return
         elif found := _MANIFEST.fullmatch(self.path):
             data = there.manifests.get(f"{found['name']}:{found['tag']}")
-            self._answer(404, b'{"errors":[]}') if data is None else self._answer(200, data)
+            self.answer(404, b'{"errors":[]}') if data is None else self.answer(200, data)
         elif found := _BLOB.fullmatch(self.path):
             self._give_blob(found["digest"])
         else:
-            self._answer(404)
+            self.answer(404)
 
     def do_HEAD(self) -> None:
         if self._met():
             return
         found = _BLOB.fullmatch(self.path)
         data = self.registry.blobs.get(found["digest"]) if found else None
-        self._answer(404) if data is None else self._answer(200, b"", Content_Length=str(len(data)))
+        self.answer(404) if data is None else self.answer(200, b"", Content_Length=str(len(data)))
 
     def _give_token(self) -> None:
         """Give the token to whoever signs."""
         there = self.registry
-        with there.lock:
-            there.seen.append(Seen("GET", self.path, {k.lower(): v for k, v in self.headers.items()}))
+        self.note()
         public, _, signature = self.headers.get("Authorization", "").partition(":")
         empty = base64.b64encode(hashlib.sha256(b"").hexdigest().encode()).decode()
         try:
             key: Any = load_ssh_public_key(f"ssh-ed25519 {public}".encode())
             key.verify(base64.b64decode(signature), f"GET,{there.url}{self.path},{empty}".encode())
         except Exception:  # noqa: BLE001  whatever is wrong with it
-            self._answer(401)
+            self.answer(401)
         else:
-            self._answer(200, json.dumps({"token": there.token}).encode())
+            self.answer(200, json.dumps({"token": there.token}).encode())
 
     def _give_blob(self, digest: str) -> None:
         there = self.registry
         with there.lock:
             status = there.statuses.pop(0) if there.statuses else 0
         if status:
-            self._answer(status)
+            self.answer(status)
             return
         if there.cdn is not None:
-            self._answer(307, Location=f"{there.cdn.url}{self.path}")
+            self.answer(307, Location=f"{there.cdn.url}{self.path}")
             return
         data = there.wrong.get(digest, there.blobs.get(digest))
         if data is None:
-            self._answer(404)
+            self.answer(404)
             return
+        self.give(data, digest)
+
+    def give(self, data: bytes, digest: str) -> None:
+        """Send a content, or the part of it that was asked for, with whatever is to go wrong with it."""
+        there = self.registry
         wanted = _RANGE.fullmatch(self.headers.get("Range", ""))
         if wanted and there.parts:
             start, end = int(wanted[1]), min(int(wanted[2]) + 1, len(data))
@@ -242,12 +263,12 @@ class _Answers(BaseHTTPRequestHandler):
         query = parse_qs(urlsplit(self.path).query)
         if there.mounts and "mount" in query:
             there.blobs[query["mount"][0]] = b"mounted"
-            self._answer(201)
+            self.answer(201)
             return
         with there.lock:
             name = f"upload-{len(there.uploads)}"
             there.uploads[name] = bytearray()
-        self._answer(202, Location=f"/uploads/{name}?state=0")
+        self.answer(202, Location=f"/uploads/{name}?state=0")
 
     def do_PATCH(self) -> None:
         if self._met():
@@ -256,15 +277,15 @@ class _Answers(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         name = urlsplit(self.path).path.rpartition("/")[2]
         if there.statuses:
-            self._answer(there.statuses.pop(0))
+            self.answer(there.statuses.pop(0))
             return
         state = f"/uploads/{name}?state={len(there.uploads[name])}"
         if there.direct and there.cdn is not None:
             there.cdn.uploads.setdefault(name, there.uploads[name])
-            self._answer(307, Location=f"{there.cdn.url}/direct/{name}", Docker_Upload_Location=state)
+            self.answer(307, Location=f"{there.cdn.url}/direct/{name}", Docker_Upload_Location=state)
             return
         there.uploads[name] += body
-        self._answer(202, Location=state)
+        self.answer(202, Location=state)
 
     def do_PUT(self) -> None:
         if self._met():
@@ -273,18 +294,18 @@ class _Answers(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         if found := _MANIFEST.fullmatch(self.path):
             there.manifests[f"{found['name']}:{found['tag']}"] = body
-            self._answer(201)
+            self.answer(201)
             return
         where = urlsplit(self.path)
         name = where.path.rpartition("/")[2]
         if where.path.startswith("/direct/"):
             there.uploads[name] += body
-            self._answer(200)
+            self.answer(200)
             return
         data = bytes(there.uploads[name]) + body
         wanted = parse_qs(where.query)["digest"][0]
         if digest_of(data) != wanted:
-            self._answer(400, b'{"errors":[{"message":"digest invalid"}]}')
+            self.answer(400, b'{"errors":[{"message":"digest invalid"}]}')
             return
         there.blobs[wanted] = data
-        self._answer(201)
+        self.answer(201)

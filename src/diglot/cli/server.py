@@ -93,6 +93,11 @@ class Server:
         with self._sent("POST", path, body) as response:
             return response.read()
 
+    def tell(self, method: str, path: str, body: Mapping[str, Any]) -> None:
+        """Send `body` where only success or failure is the answer. Raises NoServer, Refused."""
+        with self._sent(method, path, body):
+            pass
+
     def stream(self, path: str, body: Mapping[str, Any], kind: type[T]) -> Iterator[T]:
         """Yield the answer line by line as it is made. Raises NoServer, Refused."""
         decoder = NdjsonDecoder()

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from diglot.core.digest import Digest
 from diglot.core.errors import NoSpace, WrongDigest
@@ -44,25 +44,41 @@ def space_told(needed: int = 0) -> Iterator[None]:
         raise NoSpace(needed=needed, free=0) from error
 
 
+class HashingFile:
+    """Writes to `file`, and knows the digest of what was written."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+
+    def write(self, data: bytes) -> None:
+        """Write."""
+        self._file.write(data)
+        self._hash.update(data)
+
+    def hexdigest(self) -> str:
+        """Return the sha256 in hex."""
+        return self._hash.hexdigest()
+
+
 class BlobIntake:
     """A content that is to have `digest`. Implements `core.ports.Intake`."""
 
     def __init__(self, layout: Layout, digest: Digest) -> None:
         self._target = layout.blob(digest)
         self._digest = digest
-        self._hash = hashlib.sha256()
         self._open = ExitStack()
         self._temporary, self._file = self._open.enter_context(incoming(layout.blobs))
+        self._hashing = HashingFile(self._file)
 
     def write(self, data: bytes) -> None:
         """Take more of it. Raises NoSpace."""
         with space_told(len(data)):
-            self._file.write(data)
-        self._hash.update(data)
+            self._hashing.write(data)
 
     def settle(self) -> None:
         """Put it in its place. Raises WrongDigest, NoSpace."""
-        found = Digest(self._hash.hexdigest())
+        found = Digest(self._hashing.hexdigest())
         if found != self._digest:
             raise WrongDigest(expected=str(self._digest), found=str(found))
         with space_told():

@@ -36,10 +36,12 @@ from diglot.store.files import (
     sweep,
     write_whole,
 )
-from diglot.store.intake import BlobIntake, require_space
+from diglot.store.gguf import BrokenHeader
+from diglot.store.intake import BlobIntake, HashingFile, require_space, space_told
 from diglot.store.layout import Layout
 from diglot.store.manifest import CONFIG_TYPE, Broken, Config, Layer, Manifest, RootFs, layer_type, read_manifest
-from diglot.store.reading import MAX_MANIFEST, card_of, model_of, require_model, require_model_of
+from diglot.store.merge import merge
+from diglot.store.reading import MAX_MANIFEST, card_of, model_of, require_model, require_model_of, require_projector
 
 LOCK_NAME: Final = ".lock"
 
@@ -173,6 +175,41 @@ class LocalStore:
                 self._name(ref, facts, [weights, *texts])
         return self.resolve(ref)
 
+    def assemble(self, ref: ModelRef, weights: Digest, *, projector: Digest | None = None) -> Model:
+        """Give a name to a model of contents that are here. Raises ModelBroken when it is none; then they go again."""
+        contents = [weights, *((projector,) if projector else ())]
+        with self._locked(), _told(ref):
+            try:
+                facts = read_facts(self._layout.blob(weights))
+                require_model(facts)
+                layers = [self._layer("model", weights)]
+                if projector is not None:
+                    require_projector(read_facts(self._layout.blob(projector)))
+                    layers.append(self._layer("projector", projector))
+            except Broken:
+                self._prune(contents)
+                raise
+            self._name(ref, facts, layers)
+        return self.resolve(ref)
+
+    def merge(self, ref: ModelRef, parts: Sequence[Digest]) -> Digest:
+        """Put weights in several files, in order, together into one, and return its digest. Raises ModelBroken, NoSpace.
+
+        The parts go, unless another model needs them.
+        """
+        paths = [self._layout.blob(part) for part in parts]
+        require_space(self._layout.blobs, sum(path.stat().st_size for path in paths))
+        with _told(ref), self._incoming() as (temporary, file):
+            hashing = HashingFile(file)
+            with space_told():
+                merge(paths, hashing)
+                flush(file)
+            digest = Digest(hashing.hexdigest())
+            with self._locked():
+                settle(temporary, self._layout.blob(digest))
+                self._prune(frozenset(parts) - {digest})
+        return digest
+
     def copy(self, source: ModelRef, target: ModelRef) -> Model:
         """Give a model a second name, which is replaced if it is taken. Raises ModelNotFound."""
         with self._locked():
@@ -262,6 +299,10 @@ class LocalStore:
         layer = self._keep(CONFIG_TYPE, msgspec.json.encode(config))
         self._replace(ref, msgspec.json.encode(Manifest(config=layer, layers=tuple(contents))))
 
+    def _layer(self, kind: str, digest: Digest) -> Layer:
+        size = self._layout.blob(digest).stat().st_size
+        return Layer(media_type=layer_type(kind), digest=str(digest), size=size)
+
     def _replace(self, ref: ModelRef, data: bytes) -> None:
         """Write a manifest, and drop what only the one before it needed."""
         path = self._layout.manifest(ref)
@@ -296,5 +337,5 @@ def _told(ref: ModelRef) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise ModelNotFound(str(ref)) from None  # Removed while we looked.
-    except Broken as error:
+    except (Broken, BrokenHeader) as error:
         raise ModelBroken(str(ref), reason=str(error)) from None

@@ -94,6 +94,12 @@ def require_model(facts: Facts) -> None:
         raise Broken("its header names no architecture")
 
 
+def require_projector(facts: Facts) -> None:
+    """Raise Broken unless the file is a projector for images."""
+    if facts.purpose != "projector":
+        raise Broken("it is named as a projector for images, and is none")
+
+
 def card_of(model: Model, path: Path, *, layout: Layout, verbose: bool) -> ModelCard:
     """Return all there is to know of `model`, whose manifest lies at `path`. Raises Broken."""
     manifest = read_manifest(_read_manifest(path)[0])

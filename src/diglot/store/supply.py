@@ -6,6 +6,7 @@ server that fetches nothing stays small. Neighbours: `registry`, `hub`, `starter
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -18,10 +19,12 @@ from diglot.core.events import Step
 from diglot.core.model import ModelRef
 from diglot.core.ports import Clock
 from diglot.core.source import FromHub, FromRegistry, FromStarter, FromUrl, Source
+from diglot.store.aside import steps_aside
 from diglot.store.local import LocalStore
 
 if TYPE_CHECKING:
-    from diglot.store.fetch.web import Web
+    from diglot.store.fetch.blob import Ways
+    from diglot.store.fetch.web import Credentials, Web
     from diglot.store.registry.address import Address
 
 
@@ -53,8 +56,12 @@ class StoreSupply:
         match source:
             case FromRegistry():
                 steps = self._from_registry(source, insecure=insecure)
-            case FromStarter() | FromHub() | FromUrl():
-                raise NotImplementedError
+            case FromHub():
+                steps = self._from_hub(source)
+            case FromUrl():
+                steps = self._from_url(source)
+            case FromStarter():
+                steps = self._from_starter()
             case _:
                 assert_never(source)
         async with aclosing(steps):
@@ -73,30 +80,75 @@ class StoreSupply:
                 yield step
 
     async def _from_registry(self, source: FromRegistry, *, insecure: bool) -> AsyncGenerator[Step]:
-        from diglot.store.fetch.blob import Ways  # noqa: PLC0415
         from diglot.store.registry.pull import pull  # noqa: PLC0415
 
         if source.plain and not insecure:
             raise InvalidField("insecure", "insecure protocol http")
-        ways = Ways(connections=self._reach.connections, least=self._reach.least)
         async with (
             self._registry(source.ref, plain=insecure) as (web, address),
-            aclosing(pull(self._store, web, address, clock=self._clock, ways=ways)) as steps,
+            aclosing(pull(self._store, web, address, clock=self._clock, ways=self._ways())) as steps,
         ):
             async for step in steps:
                 yield step
 
+    async def _from_hub(self, source: FromHub) -> AsyncGenerator[Step]:
+        from diglot.store.fetch.web import Bearer  # noqa: PLC0415
+        from diglot.store.hub.pull import Hub, pull  # noqa: PLC0415
+
+        endpoint, token = self._reach.hub, self._reach.hub_token
+        async with self._web(Bearer(token, origin=endpoint)) as web:
+            hub = Hub(endpoint=endpoint, token=token, web=web, clock=self._clock, ways=self._ways())
+            async with aclosing(pull(self._store, source, hub)) as steps:
+                async for step in steps:
+                    yield step
+
+    async def _from_url(self, source: FromUrl) -> AsyncGenerator[Step]:
+        from diglot.store.fetch.file import FileFetch, found  # noqa: PLC0415
+        from diglot.store.fetch.web import Anonymous, read_url  # noqa: PLC0415
+
+        yield Step("find")
+        async with self._web(Anonymous()) as web:
+            remote = await found(web, read_url(source.url))
+            fetch = FileFetch(remote, store=self._store, web=web, clock=self._clock, ways=self._ways())
+            async with aclosing(fetch.steps(str(source.ref))) as steps:
+                async for step in steps:
+                    yield step
+        yield Step("verify")
+        yield Step("write")
+        await asyncio.to_thread(self._store.assemble, source.ref, fetch.digest)
+        yield Step("done")
+
+    async def _from_starter(self) -> AsyncGenerator[Step]:
+        from diglot.store.starter import fetch_starter  # noqa: PLC0415
+
+        yield Step("find")
+        async with aclosing(steps_aside(lambda tell: fetch_starter(self._store, tell))) as steps:
+            async for step in steps:
+                yield step
+        yield Step("done")
+
+    def _ways(self) -> Ways:
+        from diglot.store.fetch.blob import Ways  # noqa: PLC0415
+
+        return Ways(connections=self._reach.connections, least=self._reach.least)
+
+    @asynccontextmanager
+    async def _web(self, credentials: Credentials) -> AsyncIterator[Web]:
+        from diglot.store.fetch.web import Web  # noqa: PLC0415
+
+        web = Web(credentials, agent=self._reach.agent, stall=self._reach.stall)
+        try:
+            yield web
+        finally:
+            await web.close()
+
     @asynccontextmanager
     async def _registry(self, ref: ModelRef, *, plain: bool) -> AsyncIterator[tuple[Web, Address]]:
         """Open what is needed to talk to the registry of a model."""
-        from diglot.store.fetch.web import Web  # noqa: PLC0415
         from diglot.store.registry.address import Address  # noqa: PLC0415
         from diglot.store.registry.tokens import Identity, Tokens  # noqa: PLC0415
 
         address = Address(ref, plain=plain)
         tokens = Tokens(address.root, Identity(self._reach.identity), now=self._clock.now)
-        web = Web(tokens, agent=self._reach.agent, stall=self._reach.stall)
-        try:
+        async with self._web(tokens) as web:
             yield web, address
-        finally:
-            await web.close()

@@ -17,10 +17,11 @@ from diglot.cli.failure import Failure
 from diglot.cli.flags import takes_settings
 from diglot.cli.port import Answers, bind_error, free_port, who_answers
 from diglot.cli.server import base_url
-from diglot.cli.verbs.pull import STARTER, pull_starter
+from diglot.cli.verbs.pull import pull_starter
 from diglot.cli.words import plain
 from diglot.core.errors import Fault
 from diglot.core.model import Model
+from diglot.core.source import STARTER
 from diglot.obs.log import set_up_log
 from diglot.settings import Settings
 
@@ -37,7 +38,7 @@ def command(settings: Settings, *, no_starter: bool) -> None:
     When there is no model at all, the starter models are fetched first.
     """
     settings = _with_port(settings)
-    set_up_log(settings.log, secrets=(settings.key, settings.remote_key))
+    set_up_log(settings.log, secrets=(settings.key, settings.remote_key, settings.hub_token))
     if not no_starter:
         _begin(settings)
     from diglot import app  # noqa: PLC0415  the server itself, a third of a second

@@ -62,6 +62,11 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
     digest: Digest | None = None
     version: str = ""
 
+    @property
+    def is_known(self) -> bool:
+        """Whether a part of it that came before can be told from a part of something else."""
+        return self.digest is not None or bool(self.version)
+
 
 class Fetch:
     """Fetches `remote` to `target`, or to where `place` puts the digest that it turns out to have."""
@@ -114,7 +119,7 @@ class Fetch:
         """Wait until nobody else fetches it. None when they have finished it."""
         plan = self._ways.plan(self._remote.size, version=self._remote.version)
         while self._remote.digest is None or not await asyncio.to_thread(self._target.is_file):
-            partial = await asyncio.to_thread(Partial.open, self._target, plan)
+            partial = await asyncio.to_thread(Partial.open, self._target, plan, fresh=not self._remote.is_known)
             if partial is not None:
                 return partial
             await self._clock.sleep(_LOOK)

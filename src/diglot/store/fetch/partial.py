@@ -66,8 +66,8 @@ class Partial:
         self._ended = False
 
     @classmethod
-    def open(cls, target: Path, plan: Plan) -> Self | None:
-        """Open what there is, or begin anew where that was cut in another way. None while somebody else has it."""
+    def open(cls, target: Path, plan: Plan, *, fresh: bool = False) -> Self | None:
+        """Open what there is, or begin anew: if `fresh`, or where that was cut in another way. None while somebody else has it."""
         path = _beside(target, PARTIAL)
         path.parent.mkdir(parents=True, exist_ok=True)
         number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -78,7 +78,7 @@ class Partial:
         except (BlockingIOError, FileNotFoundError):  # The second: it was settled or dropped meanwhile.
             os.close(number)
             return None
-        done = _read(target, plan)
+        done = None if fresh else _read(target, plan)
         if done is None:
             os.ftruncate(number, 0)
             done = [0] * len(plan.starts)

@@ -15,7 +15,7 @@ from typing import Final, Literal, Protocol
 
 import httpx2
 
-from diglot.core.errors import AccessRefused, UpstreamFailed
+from diglot.core.errors import AccessRefused, InvalidField, UpstreamFailed
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH"]
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -65,6 +65,14 @@ class Bearer:
     async def challenged(self, web: Web, response: httpx2.Response) -> bool:  # noqa: ARG002  the protocol's
         """Return that nothing can be done."""
         return False
+
+
+def read_url(text: str) -> httpx2.URL:
+    """Read an address that a person wrote. Raises InvalidField."""
+    try:
+        return httpx2.URL(text)
+    except httpx2.InvalidURL as error:
+        raise InvalidField("model", str(error)) from error
 
 
 def origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:
