@@ -21,8 +21,6 @@ from diglot.dialects.ollama import DIALECT as OLLAMA
 from diglot.dialects.openai import DIALECT as OPENAI
 from diglot.engines.llamacpp.loader import LlamaLoader
 from diglot.engines.llamacpp.sizing import Limits as EngineLimits
-from diglot.engines.remote.loader import RemoteLoader
-from diglot.engines.remote.models import RemoteModels
 from diglot.engines.scripted.loader import ScriptedLoader
 from diglot.engines.scripted.models import ScriptedModels
 from diglot.engines.scripted.script import Script, load_script
@@ -91,6 +89,10 @@ def engines_of(settings: Settings, ids: Ids) -> tuple[EngineLoader, tuple[ModelS
     loader: EngineLoader = LlamaLoader(ids=ids, limits=limits, program=program)
     if not settings.remotes:
         return loader, ()
+    # The HTTP client that they bring is a fifth of a start, and most servers have no use for it.
+    from diglot.engines.remote.loader import RemoteLoader  # noqa: PLC0415
+    from diglot.engines.remote.models import RemoteModels  # noqa: PLC0415
+
     models = RemoteModels(settings.remotes, key=settings.remote_key)
     return RemoteLoader(models, otherwise=loader, ids=ids), (models,)
 

@@ -37,5 +37,9 @@ def test_the_server_loads_no_converter_and_no_engine() -> None:
     assert not loaded("import diglot.app", *HEAVY)
 
 
+def test_the_server_loads_no_http_client_before_it_calls_others() -> None:
+    assert not loaded("import diglot.app", "httpx2")
+
+
 def test_a_heavy_import_is_seen() -> None:
     assert loaded("import safetensors.numpy", *HEAVY) == ["numpy", "safetensors"]
