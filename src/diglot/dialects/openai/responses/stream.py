@@ -82,6 +82,13 @@ class ResponseStream:
     def feed(self, event: Event, now: float) -> bytes:
         """Render one event."""
         self._now = now
+        if isinstance(event, Progress):
+            return b""  # The headers wait for the answer, or for a sign of life.
+        if isinstance(event, Started):
+            self._usage = Usage(input=event.input_tokens)
+            self._model = event.model
+            return self._head()
+        head = self._head()
         match event:
             case TextDelta():
                 piece = self._text(event)
@@ -93,17 +100,11 @@ class ResponseStream:
                 self._usage = self._usage.plus(event.usage)
                 self._cut = event.reason == "length"
                 piece = self._close(cut=self._cut)
-            case Started():
-                self._usage = Usage(input=event.input_tokens)
-                self._model = event.model
-                piece = b""
             case Compacted():
                 piece = self._compacted(event)
-            case Progress():
-                return b""  # The headers wait for the answer, or for a sign of life.
             case _:
                 assert_never(event)
-        return self._head() + piece if not self._begun else piece
+        return head + piece
 
     def beat(self) -> bytes:
         """Render a sign of life: clients count events, not comments, when they wait."""
