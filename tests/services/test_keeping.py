@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from diglot.core.items import Item, Message, said
 from diglot.services.keeping import kept_within
+from diglot.services.tally import Tally
 from tests.services.test_compact import asking, engine
 
 
 async def kept(items: tuple[Item, ...], window: int = 1000) -> tuple[Item, ...]:
-    return await kept_within(await engine(window), asking(()), items)
+    return await kept_within(Tally(await engine(window), asking(())), items)
 
 
 async def test_what_fits_is_kept_as_it_is() -> None:
@@ -54,7 +55,7 @@ def test_it_always_fits_and_never_invents(sizes: list[int], window: int) -> None
 
     async def play() -> None:
         on = await engine(window)
-        left = await kept_within(on, asking(()), items)
+        left = await kept_within(Tally(on, asking(())), items)
         assert not left or await on.count(asking(left)) < window + 100
         starts = [item.text.split()[0] for item in left if isinstance(item, Message)]
         assert starts == sorted(starts, key=int)

@@ -30,6 +30,7 @@ from diglot.core.request import Compacting, Conversation, Generation, Overflow
 from diglot.services.compact import Compact
 from diglot.services.envelopes import Envelopes
 from diglot.services.keeping import kept_within
+from diglot.services.tally import Tally
 
 log = logging.getLogger(__name__)
 
@@ -72,15 +73,17 @@ class Fold:
         if not isinstance(prompt, Conversation) or not any(map(is_shown_summary, prompt.items)):
             return request
         first = next(index for index, item in enumerate(prompt.items) if is_shown_summary(item))
-        kept = await kept_within(engine, request, prompt.items[:first])
+        kept = await kept_within(Tally(engine, request), prompt.items[:first])
         return replace(request, prompt=Conversation((*kept, *prompt.items[first:])))
 
     async def __call__(self, request: Generation, engine: Engine, wish: Compacting) -> AsyncGenerator[Event]:
         """Yield progress and `Compacted` where the wish comes true, nothing where it need not."""
-        if not wish.instead and wish.threshold is not None and await engine.count(request) <= wish.threshold:
+        assert isinstance(request.prompt, Conversation)  # noqa: S101
+        tally = Tally(engine, request)
+        if not wish.instead and wish.threshold is not None and await tally(request.prompt.items) <= wish.threshold:
             return
         try:
-            async with aclosing(self._compact(engine, request, threshold=wish.threshold)) as events:
+            async with aclosing(self._compact(engine, request, threshold=wish.threshold, tally=tally)) as events:
                 async for event in events:
                     yield event
         except NothingGained:

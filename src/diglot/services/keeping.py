@@ -11,13 +11,11 @@ Invariant: a system or developer message is never left out, and the order never 
 from __future__ import annotations
 
 import logging
-
-from msgspec.structs import replace
+from collections.abc import Iterable
 
 from diglot.core.compaction.abridge import abridged, length_of
 from diglot.core.items import Item, Message
-from diglot.core.ports import Engine
-from diglot.core.request import Conversation, Generation
+from diglot.services.tally import Tally, at_most
 
 log = logging.getLogger(__name__)
 
@@ -26,36 +24,36 @@ _MOST = 0.75
 _SHORTEST = 200
 
 
-async def kept_within(engine: Engine, request: Generation, kept: tuple[Item, ...]) -> tuple[Item, ...]:
-    """Return the kept messages, less what does not fit a share of the window. They replace the request's items."""
-
-    async def tokens(items: tuple[Item, ...]) -> int:
-        return await engine.count(replace(request, prompt=Conversation(items))) if items else 0
-
-    users = [index for index, item in enumerate(kept) if isinstance(item, Message) and item.role == "user"]
-    bare = tuple(item for index, item in enumerate(kept) if index not in users)
-    limit = await tokens(bare) + int(engine.window * _SHARE)
-    if await tokens(kept) <= limit:
+async def kept_within(tally: Tally, kept: tuple[Item, ...]) -> tuple[Item, ...]:
+    """Return the kept messages, less what does not fit a share of the window."""
+    users = [index for index, item in enumerate(kept) if _is_user(item)]
+    share = int(tally.window * _SHARE)
+    bound = at_most(kept[index] for index in users)
+    if bound is not None and bound <= share:
         return kept
-    low, high = 1, max(1, len(users) - 2)  # How many of the oldest, but the first, go; the last stays.
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (
-            (low, middle) if await tokens(_without(kept, users[1 : 1 + middle])) <= limit else (middle + 1, high)
-        )
-    fewer = _without(kept, users[1 : 1 + low]) if len(users) > 2 else kept  # noqa: PLR2004  the first and the last
-    if gone := len(kept) - len(fewer):
-        log.info("left out %d of %d user messages that were older than there is room for", gone, len(users))
+    limit = await tally(_without(kept, users)) + share
+    if await tally(kept) <= limit:
+        return kept
+    fewer = kept
+    if len(users) > 2:  # noqa: PLR2004  the first and the last
+        low, high = 1, len(users) - 2  # How many of the oldest, but the first, go; the last stays.
+        while low < high:
+            middle = (low + high) // 2
+            fits = await tally(_without(kept, users[1 : 1 + middle])) <= limit
+            low, high = (low, middle) if fits else (middle + 1, high)
+        fewer = _without(kept, users[1 : 1 + low])
+        log.info("left out %d of %d user messages that were older than there is room for", low, len(users))
     characters = max((length_of(item) for item in fewer), default=0)
-    most = int(engine.window * _MOST)
-    while characters > _SHORTEST and await tokens(fewer) > most:
+    most = int(tally.window * _MOST)
+    while characters > _SHORTEST and await tally(fewer) > most:
         characters //= 2
         fewer = tuple(abridged(item, characters) if _is_user(item) else item for item in fewer)
     return fewer
 
 
-def _without(kept: tuple[Item, ...], gone: list[int]) -> tuple[Item, ...]:
-    return tuple(item for index, item in enumerate(kept) if index not in set(gone))
+def _without(kept: tuple[Item, ...], gone: Iterable[int]) -> tuple[Item, ...]:
+    gone = set(gone)
+    return tuple(item for index, item in enumerate(kept) if index not in gone)
 
 
 def _is_user(item: Item) -> bool:

@@ -5,7 +5,14 @@ import json
 import jsonschema
 import pytest
 
-from diglot.core.compaction.prompt import InvalidSummary, answer_format, instruction, offered, read_answer
+from diglot.core.compaction.prompt import (
+    InvalidSummary,
+    answer_format,
+    instruction,
+    offered,
+    read_answer,
+    read_free_answer,
+)
 from diglot.core.items import Item, Text, ToolCall, ToolResult, said
 from tests.core.compaction.transcripts import talk
 
@@ -80,3 +87,27 @@ def test_the_schema_bounds_everything() -> None:
 def test_an_answer_that_cannot_be_used_says_why(text: str, problem: str) -> None:
     with pytest.raises(InvalidSummary, match=problem):
         read_answer(text, (2,))
+
+
+@pytest.mark.parametrize(
+    ("text", "summary", "retain"),
+    [
+        ('Sure! ```json\n{"summary": "fine", "retain_item_ids": ["item_000003"]}\n```', "fine", (2,)),
+        ('{"summary": "fine"}', "fine", ()),
+        ('{"summary": "fine", "retain_item_ids": ["item_000099", 3, "item_000003"]}', "fine", (2,)),
+        ('{"summary": "' + "long " * 50 + '"}', "long long long long…", ()),
+    ],
+)
+def test_where_nothing_forces_the_answer_what_can_be_used_of_it_is(
+    text: str, summary: str, retain: tuple[int, ...]
+) -> None:
+    asked = read_free_answer(text, (2,), characters=20, last=False)
+    assert (asked.summary, asked.retain) == (summary, retain)
+
+
+def test_the_last_free_answer_is_taken_as_prose_but_not_an_empty_one() -> None:
+    with pytest.raises(InvalidSummary):
+        read_free_answer("We fixed\nthe port.", (2,), characters=99, last=False)
+    assert read_free_answer("We fixed\nthe port.", (2,), characters=99, last=True).summary == "We fixed the port."
+    with pytest.raises(InvalidSummary):
+        read_free_answer(" \n", (2,), characters=99, last=True)

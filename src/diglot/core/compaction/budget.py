@@ -14,14 +14,17 @@ import msgspec
 
 _WHOLE = 0.45
 _RETAINED = 0.4
+_RETAINED_OF_WHOLE = 0.75
+_CHOSEN_OF_WHOLE = 0.125  # A small model's choice is little better than chance; the record quotes what tells most.
 _LEAST = 0.12
 _FILLED = 0.75
 _GAIN = 0.6
 _SMALL = 0.5  # Of the window. So far from full that one compaction cannot bring on the next.
 _SMALL_WHOLE = 0.08
 _PROSE_LEAST = 64
-_PROSE_CHARACTERS = (400, 4000)
-_ANSWER_OVERHEAD = 256
+_PROSE_CHARACTERS = (256, 4000)
+ANSWER_OVERHEAD = 192
+"""Tokens of an answer that are not prose: the braces, the names, the chosen items."""
 _MOST_OFFERS = 24
 _TOKENS_PER_OFFER = 1000  # An offer takes about 20 tokens that are not in the cache.
 
@@ -30,26 +33,28 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens, but for `prose`, which is in characters, and `offers`, which counts items.
 
     `whole` is for summary and retained items together, `retained` the most of it that retained items may take,
-    `prose` how long the model's own text may become, `answer` what the model may generate to write it, `offers` how many items it may choose from,
+    `chosen` the most that those of them may take that the model has chosen, `prose` how long the model's own text may become, `answer` what the model may generate to write it, `offers` how many items it may choose from,
     `small` whether there is so much room left that nothing need be gained.
     """
 
     whole: int
     retained: int
+    chosen: int
     prose: int
     answer: int
     offers: int
     small: bool
 
 
-def budget_of(*, window: int, fixed: int, before: int, threshold: int | None = None) -> Budget:
+def budget_of(*, window: int, fixed: int, before: int, stood: int = 0, threshold: int | None = None) -> Budget:
     """Return the budget for a window, where `fixed` of the `before` tokens of the prompt stay in it anyway.
 
-    `threshold` is the fill at which the next compaction would come, where it is known.
+    `stood` is how many the summary of the last compaction takes: as much may be written again, so that compacting
+    twice loses nothing. `threshold` is the fill at which the next compaction would come, where it is known.
     """
     full = min(window, threshold or window)
     room = max(int(full * _LEAST), min(int(full * _WHOLE), int(full * _FILLED) - fixed))
-    gain = int((before - fixed) * _GAIN)
+    gain = max(stood, int((before - fixed) * _GAIN))
     small = fixed < before <= full * _SMALL
     if small:
         gain = max(gain, int(full * _SMALL_WHOLE))
@@ -58,18 +63,19 @@ def budget_of(*, window: int, fixed: int, before: int, threshold: int | None = N
     prose = max(_PROSE_LEAST, min(longest, max(shortest, full // 8), whole))
     return Budget(
         whole=whole,
-        retained=min(whole, int(full * _RETAINED)),
+        retained=int(min(whole * _RETAINED_OF_WHOLE, full * _RETAINED)),
+        chosen=int(whole * _CHOSEN_OF_WHOLE),
         prose=prose,
-        answer=prose + _ANSWER_OVERHEAD,
+        answer=prose + ANSWER_OVERHEAD,
         offers=min(_MOST_OFFERS, before // _TOKENS_PER_OFFER),
         small=small,
     )
 
 
-def shorter(budget: Budget, attempt: int) -> int:
-    """Return how many characters the prose may have at an attempt, counted from 0.
+def shorter(characters: int, attempt: int) -> int:
+    """Return how many characters the prose may have at an attempt, counted from 0, where the first may have so many.
 
     A text of few characters can be of many tokens. The tokens stay the same and the characters become a
     quarter each time, so that an answer that was cut off cannot be cut off for ever.
     """
-    return max(_PROSE_LEAST, budget.prose >> (2 * attempt))
+    return max(_PROSE_LEAST, characters >> (2 * attempt))

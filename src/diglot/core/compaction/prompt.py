@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from diglot.core.compaction.plan import reference
+from diglot.core.compaction.record.values import one_line
 from diglot.core.items import Item, Message, ToolCall, ToolResult, said
 from diglot.core.request import JsonSchema
 from diglot.core.tools import flat_name
@@ -80,21 +81,49 @@ def answer_format(ids: tuple[int, ...], *, characters: int) -> JsonSchema:
 
 
 def read_answer(text: str, ids: tuple[int, ...]) -> Asked:
-    """Read an answer. InvalidSummary where it is none, also from an engine that knows no schemas."""
+    """Read an answer that was forced. InvalidSummary where it is none after all: it was cut off, or nothing forced it."""
+    value = _object(text)
+    summary = _prose(value)
+    chosen = value.get("retain_item_ids")
+    known = {reference(index): index for index in ids}
+    if not isinstance(chosen, list) or not all(isinstance(each, str) and each in known for each in chosen):
+        raise InvalidSummary("it chose items that were not offered")
+    return Asked(summary=summary, retain=tuple(dict.fromkeys(known[each] for each in chosen)))
+
+
+def read_free_answer(text: str, ids: tuple[int, ...], *, characters: int, last: bool) -> Asked:
+    """Read an answer that nothing forced: the JSON in it is taken, from whatever stands around it.
+
+    What was not offered is passed over, what is too long is cut. The `last` answer is taken as prose if it must be:
+    a summary in the wrong form is worth more than none. InvalidSummary where there is nothing to take.
+    """
+    try:
+        value = _object(text[text.find("{") : text.rfind("}") + 1])
+        summary = _prose(value)
+    except InvalidSummary:
+        if not last:
+            raise
+        value, summary = {}, _prose({"summary": text})
+    chosen = value.get("retain_item_ids")
+    named = {each for each in chosen if isinstance(each, str)} if isinstance(chosen, list) else set()
+    return Asked(one_line(summary, characters), tuple(index for index in ids if reference(index) in named)[:_CHOSEN])
+
+
+def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidSummary("it was no JSON, or was cut off") from None
     if not isinstance(value, dict) or not isinstance(value.get("summary"), str):
         raise InvalidSummary("it was no object with a text `summary`")
+    return value
+
+
+def _prose(value: dict[str, Any]) -> str:
     summary = " ".join(value["summary"].split())
     if not summary:
         raise InvalidSummary("its summary was empty")
-    chosen = value.get("retain_item_ids")
-    known = {reference(index): index for index in ids}
-    if not isinstance(chosen, list) or not all(isinstance(each, str) and each in known for each in chosen):
-        raise InvalidSummary("it chose items that were not offered")
-    return Asked(summary=summary, retain=tuple(dict.fromkeys(known[each] for each in chosen)))
+    return summary
 
 
 def offered(items: tuple[Item, ...], optional: Iterable[int], limit: int) -> tuple[int, ...]:
