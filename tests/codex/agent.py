@@ -102,8 +102,11 @@ class Codex:
         line = [sys.executable, "-m", "diglot", "launch", "codex", "--url", url, "--model", model, "--show"]
         printed = subprocess.run(line, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
         token, _, *arguments = shlex.split(printed)
-        chosen = [part for name, value in (_QUIET | (settings or {})).items() for part in ("-c", f"{name}={value}")]
-        return self.env(token), [str(self._node), str(self._program), *arguments, *chosen]
+        return self.env(token), [*self.bare(*arguments), *_options(settings or {})]
+
+    def bare(self, *arguments: str) -> list[str]:
+        """Return the beginning of a command line that knows of no server."""
+        return [str(self._node), str(self._program), *_options(_QUIET), *arguments]
 
     def env(self, *variables: str) -> dict[str, str]:
         """Return an environment with these variables, in which nothing leads away from this machine."""
@@ -111,6 +114,10 @@ class Codex:
         own = {"CODEX_HOME": str(self.home), "HOME": str(self.home), "NO_PROXY": "127.0.0.1,localhost"}
         given = dict(variable.split("=", 1) for variable in variables)
         return {"PATH": os.environ["PATH"], **nowhere, **own, **given}
+
+
+def _options(settings: dict[str, str]) -> list[str]:
+    return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
 
 
 def asked(served: Served) -> list[str]:

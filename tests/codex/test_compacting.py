@@ -13,6 +13,7 @@ from tests.codex.app_server import AppServer
 from tests.codex.relay import relaying
 from tests.serving import serving_script
 
+pytestmark = pytest.mark.timeout(300)  # Codex is large, and the machine may be busy.
 WINDOW = 12_000  # Codex's own prompt takes a third of it, and an output of LOG an eighth.
 ASKED = "Write the summary"
 SUMMARY = {"when": ASKED, "say": '{"summary": "Reading the log; the port is 8123.", "retain_item_ids": []}'}

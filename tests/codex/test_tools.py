@@ -4,9 +4,12 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.codex.agent import Codex, asked
 from tests.serving import serving_script
 
+pytestmark = pytest.mark.timeout(300)  # Codex is large, and the machine may be busy.
 WINDOW = 32_000
 PATCH = """*** Begin Patch
 *** Update File: greeting.txt
