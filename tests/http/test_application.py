@@ -35,10 +35,22 @@ async def test_a_wrong_method_is_told_which_are_right(method: str, path: str, al
     assert reply.text.startswith("WrongMethod") or method == "HEAD"
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/say/", "//", "/models", "/SAY"])
+@pytest.mark.parametrize("path", ["/nothing", "/say/more", "/models", "/SAY"])
 async def test_a_path_that_is_not_there_has_the_form_of_its_dialect(path: str) -> None:
     reply = await World().get("POST", path)
     assert (reply.status, reply.text) == (404, f"UnknownPath: there is nothing at {path}")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "meant"),
+    [("POST", "/say/", "/say"), ("GET", "//models//chat//", "/models/chat"), ("GET", "//", "/")],
+)
+async def test_slashes_too_many_are_passed_over(method: str, path: str, meant: str) -> None:
+    world = World()
+    body = b'{"text": "hi"}' if method == "POST" else b""
+    crooked, straight = await world.get(method, path, body), await world.get(method, meant, body)
+    assert crooked.status == straight.status == 200
+    assert crooked.text == straight.text
 
 
 async def test_the_longest_prefix_says_whose_form_it_is() -> None:

@@ -1,7 +1,8 @@
 """The application: every table of every dialect, mounted.
 
 A path is looked up here once; what stands behind it is an `Endpoint`. HEAD is answered wherever GET is,
-because clients ask it before anything else. It knows no dialect's name: the tables are handed in.
+because clients ask it before anything else, and slashes too many are passed over, because people end a base URL with
+one. It knows no dialect's name: the tables are handed in.
 
 Invariant: whatever is asked, the answer has the form of the dialect that the path belongs to.
 """
@@ -58,7 +59,9 @@ def build_application(
     ]
     # A bare router: everything that raises is caught in `serve`, so no error middleware wraps every piece that is sent.
     router = Router(routes, redirect_slashes=False, default=fallback, lifespan=_ending_with(close) if close else None)
-    return Guard(router, hosts=access.hosts, origins=access.origins, key=access.key, refusal=fallback.render)
+    return Guard(
+        Straightened(router), hosts=access.hosts, origins=access.origins, key=access.key, refusal=fallback.render
+    )
 
 
 def _ending_with(close: Callable[[], Awaitable[None]]) -> Lifespan[Any]:
@@ -68,6 +71,20 @@ def _ending_with(close: Callable[[], Awaitable[None]]) -> Lifespan[Any]:
         await close()
 
     return lifespan
+
+
+class Straightened:
+    """ASGI middleware. A path with slashes too many is the one without: a redirect would turn a POST into a GET."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request on."""
+        path: str = scope.get("path", "")
+        if "//" in path or path.endswith("/"):
+            scope = {**scope, "path": "/" + "/".join(filter(None, path.split("/")))}
+        await self._app(scope, receive, send)
 
 
 class Methods:
