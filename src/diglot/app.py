@@ -130,6 +130,7 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
     fold = Fold(envelopes, Compact(envelopes), always=settings.on_overflow == "compact")
     generate = Generate(catalog, residency, fold, clock=clock)
     holdings = Holdings(keep, catalog, residency)
+    supply = StoreSupply(keep, reach_of(settings), clock=clock)
     stored = StoredResponses(
         settings.state_folder / "responses.sqlite", clock=clock, age=settings.response_age, size=settings.response_size
     )
@@ -141,7 +142,7 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
         responses=Responses(generate, stored, clock=clock),
         embed=Embed(catalog, residency, clock=clock, limit=settings.max_inputs),
         holdings=holdings,
-        transfer=Transfer(StoreSupply(keep, reach_of(settings), clock=clock), holdings),
+        transfer=Transfer(supply, holdings, catalog),
     )
 
 

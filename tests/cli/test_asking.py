@@ -16,15 +16,16 @@ def test_without_a_server_it_says_how_to_start_one(diglot: Diglot, command: tupl
 
 def test_list_shows_what_the_server_has(diglot: Diglot, served: str) -> None:
     outcome = diglot("list", "--url", served)
-    head, first, second = outcome.out.splitlines()
+    head, first, second, third = outcome.out.splitlines()
     assert head.split() == ["NAME", "ID", "SIZE", "MODIFIED"]
     assert first.startswith("scripted:latest ")
     assert len(first.split()[1]) == 12
     assert second.startswith("scripted-embed:latest ")
+    assert third.startswith("scripted-rerank:latest ")
 
 
 def test_list_takes_a_prefix(diglot: Diglot, served: str) -> None:
-    names = [line.split()[0] for line in diglot("list", "Scripted-", "--url", served).out.splitlines()]
+    names = [line.split()[0] for line in diglot("list", "Scripted-e", "--url", served).out.splitlines()]
     assert names == ["NAME", "scripted-embed:latest"]
 
 

@@ -32,7 +32,7 @@ from diglot.settings import load_settings
 from tests.http.world import TINY
 
 _PARAMETER = re.compile(r"{(\w+):\w+}")
-OUTGOING = {"/api/pull", "/api/push"}  # They reach for other machines, which a test does not.
+OUTGOING = {"/api/pull", "/api/push", "/api/create"}  # They reach for other machines, which a test does not.
 OPERATIONS = sorted(
     (_PARAMETER.sub(r"{\1}", row.path), row.method)
     for dialect in (OLLAMA, OPENAI)
@@ -42,7 +42,9 @@ OPERATIONS = sorted(
 ANSWERED = {  # With a model that is there and a sensible body. The others want what only an earlier request makes.
     *("/", "/api/version", "/api/tags", "/api/ps", "/api/show", "/api/chat", "/api/generate", "/api/embed"),
     *("/api/embeddings", "/v1/models", "/v1/models/{id}", "/v1/chat/completions", "/v1/completions", "/v1/embeddings"),
+    "/v1/rerank",
 }
+MODELS = {"embed": "scripted-embed", "rerank": "scripted-rerank"}
 BOUNDED = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
@@ -88,14 +90,14 @@ def test_the_document_tells_of_every_operation_with_its_parameters_and_bodies() 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_the_server_keeps_to_the_document_when_asked_rightly(api: Any, path: str, method: str) -> None:
     operation = api[path][method]
-    embeds = "embed" in path
+    model = next((name for word, name in MODELS.items() if word in path), "scripted")
     seen: list[int] = []
 
     @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
     @BOUNDED
     def keeps(case: schemathesis.Case[Any]) -> None:
         if isinstance(case.body, dict):
-            case.body["model"] = "scripted-embed" if embeds else "scripted"
+            case.body["model"] = model
             if "messages" in case.body and len(seen) % 2:  # Else nearly none of them makes sense.
                 case.body = {"model": "scripted", "messages": [{"role": "user", "content": "Hello"}]}
         if path == "/v1/models/{id}":

@@ -13,7 +13,8 @@ from diglot.core.assemble import gather
 from diglot.core.errors import Busy, ContextExceeded, EngineCrashed, EngineFailed, LoadFailed, ModelIncapable
 from diglot.core.events import Event, Finished, Progress, Started, TextDelta, Timings, Usage
 from diglot.core.items import Image, Message, said
-from diglot.core.model import Capabilities, Defaults, Example
+from diglot.core.model import Capabilities, Defaults
+from diglot.core.recipe import Example
 from diglot.core.request import Conversation, Generation, LoadOptions, Overflow, RawPrompt, Sampling
 from tests.services.world import World, generation, model, settle, until
 

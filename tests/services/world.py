@@ -21,8 +21,9 @@ from diglot.core.errors import ContextExceeded, EngineCrashed, Fault, ModelNotFo
 from diglot.core.events import Event, Finished, Progress, Started, Step, TextDelta, Usage
 from diglot.core.model import Anatomy, Capabilities, Defaults, Model, ModelCard, ModelDetails, ModelRef
 from diglot.core.ports import LoadProgress
-from diglot.core.request import Conversation, Embedding, Generation, LoadOptions, Residence
-from diglot.core.result import Embedded, Stored
+from diglot.core.recipe import Recipe
+from diglot.core.request import Conversation, Embedding, Generation, LoadOptions, Rerank, Residence
+from diglot.core.result import Embedded, Ranked, Stored
 from diglot.core.source import Source
 from diglot.services.catalog import Catalog
 from diglot.services.compact import Compact
@@ -147,6 +148,9 @@ class Engine:
             return Embedded(vectors=tuple((float(len(each)),) for each in request.inputs), input_tokens=5, model="?")
         finally:
             self.busy -= 1
+
+    async def rerank(self, request: Rerank) -> Ranked:
+        return Ranked(scores=tuple(float(len(each)) for each in request.documents), input_tokens=5, model="?")
 
     async def close(self) -> None:
         self.closed += 1
@@ -275,6 +279,9 @@ class Supplies:
     def push(self, ref: ModelRef, *, insecure: bool) -> AsyncGenerator[Step]:
         return self._taken(ref, insecure)
 
+    def make(self, ref: ModelRef, recipe: Recipe, *, base: ModelCard | None) -> AsyncGenerator[Step]:
+        return self._taken((ref, base.model.name if base else None), False)
+
     async def _taken(self, what: object, insecure: bool) -> AsyncGenerator[Step]:  # noqa: FBT001
         self.begun.append((what, insecure))
         try:
@@ -379,7 +386,7 @@ class World:
             responses=Responses(self.generate, self.responses, clock=self.clock),
             embed=self.embed,
             holdings=holdings,
-            transfer=Transfer(self.supply, holdings),
+            transfer=Transfer(self.supply, holdings, self.catalog),
         )
 
     @property

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, Self
 
 import msgspec
 
+from diglot.core.recipe import Example
 from diglot.core.request import LoadOptions, Sampling
 
 DEFAULT_HOST: Final = "registry.ollama.ai"
@@ -177,13 +178,6 @@ class ModelDetails(msgspec.Struct, frozen=True, kw_only=True):
     parent_model: str = ""
     context_length: int = 0
     embedding_length: int = 0
-
-
-class Example(msgspec.Struct, frozen=True):
-    """A message that comes with a model and stands before every conversation."""
-
-    role: str
-    content: str
 
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,8 +12,9 @@ from typing import Protocol
 from diglot.core.digest import Digest
 from diglot.core.events import Event, Step
 from diglot.core.model import Capabilities, Model, ModelCard, ModelRef
-from diglot.core.request import Embedding, Generation, LoadOptions
-from diglot.core.result import Embedded, Stored
+from diglot.core.recipe import Recipe
+from diglot.core.request import Embedding, Generation, LoadOptions, Rerank
+from diglot.core.result import Embedded, Ranked, Stored
 from diglot.core.source import Source
 
 LoadProgress = Callable[[int, int], None]
@@ -59,6 +60,9 @@ class Engine(Protocol):
 
     async def embed(self, request: Embedding) -> Embedded:
         """Return one vector for each input. `ContextExceeded` unless the request says to truncate."""
+
+    async def rerank(self, request: Rerank) -> Ranked:
+        """Return one score for each document. `ContextExceeded` where it does not fit the window with the query."""
 
     async def close(self) -> None:
         """End it and return all of its memory. Answers under way end with `Cancelled`. Idempotent."""
@@ -136,6 +140,9 @@ class Supply(Protocol):
 
     def push(self, ref: ModelRef, *, insecure: bool) -> AsyncGenerator[Step]:
         """Bring a model of the store to its registry."""
+
+    def make(self, ref: ModelRef, recipe: Recipe, *, base: ModelCard | None) -> AsyncGenerator[Step]:
+        """Make a model in the store, of which `base` is what the recipe's base turned out to be."""
 
 
 class ResponseStore(Protocol):

@@ -17,6 +17,7 @@ import msgspec
 
 from diglot.core.digest import Digest
 from diglot.core.items import CallKind, Item
+from diglot.core.recipe import Recipe
 
 Schema = Mapping[str, Any]
 Effort = Literal["none", "low", "medium", "high", "max"]
@@ -212,6 +213,14 @@ class Embedding(msgspec.Struct, frozen=True):
     overflow: Overflow = Overflow.ERROR
 
 
+class Rerank(msgspec.Struct, frozen=True):
+    """Say of each of `documents` how well it answers `query`."""
+
+    residence: Residence
+    query: str
+    documents: tuple[str, ...]
+
+
 class Reference(msgspec.Struct, frozen=True):
     """An item of a stored response, by its place in the output. `field` is where the client named it, for faults."""
 
@@ -302,6 +311,13 @@ class Push(msgspec.Struct, frozen=True):
     insecure: bool = False
 
 
+class CreateModel(msgspec.Struct, frozen=True):
+    """Make the model `name`, which is replaced if it is taken."""
+
+    name: str
+    recipe: Recipe
+
+
 class CopyModel(msgspec.Struct, frozen=True):
     """Give the model `source` the further name `target`, which is replaced if it is taken."""
 
@@ -329,11 +345,12 @@ class StoreBlob(msgspec.Struct, frozen=True):
 
 
 Answering = Generation | Respond | Load | Unload
-Moving = Pull | Push
+Moving = Pull | Push | CreateModel
 Receiving = StoreBlob
 Asking = (
     Ping
     | Embedding
+    | Rerank
     | ListModels
     | ListRunning
     | ShowModel

@@ -49,6 +49,14 @@ class Embedded(msgspec.Struct, frozen=True):
     load_ns: int = 0
 
 
+class Ranked(msgspec.Struct, frozen=True):
+    """How well each document answers the query, in the order of the documents: the higher the better, on the model's own scale."""
+
+    scores: tuple[float, ...]
+    input_tokens: int
+    model: str
+
+
 class Running(msgspec.Struct, frozen=True):
     """A model that is loaded, or loading.
 
@@ -96,5 +104,5 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
         return folded + (self.result.choices[0].items if self.result.choices else ())
 
 
-Answer = Embedded | tuple[Model, ...] | tuple[Running, ...] | ModelCard | Stored | int | bool | None
+Answer = Embedded | Ranked | tuple[Model, ...] | tuple[Running, ...] | ModelCard | Stored | int | bool | None
 """What a request that does not stream is answered with."""

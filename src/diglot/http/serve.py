@@ -21,6 +21,7 @@ from diglot.core.errors import AnyFault
 from diglot.core.ports import Clock, Ids, ResponseStore
 from diglot.core.request import (
     Answering,
+    CreateModel,
     Generation,
     Load,
     Moving,
@@ -116,7 +117,7 @@ class Endpoint:
             case Generation() | Respond() | Load() | Unload():
                 async with aclosing(self._world.desk.answer(request, id=stamp.id)) as events:
                     return await gather(events)
-            case Pull() | Push():
+            case Pull() | Push() | CreateModel():
                 async with aclosing(self._world.desk.move(request)) as steps:
                     async for _ in steps:
                         pass

@@ -20,6 +20,7 @@ from diglot.core.request import (
     CheckBlob,
     CopyModel,
     CountTokens,
+    CreateModel,
     DeleteModel,
     Embedding,
     FetchResponse,
@@ -33,6 +34,7 @@ from diglot.core.request import (
     Pull,
     Push,
     Receiving,
+    Rerank,
     Respond,
     ShowModel,
     Unload,
@@ -100,6 +102,8 @@ class Desk:
                 return self._transfer.pull(request)
             case Push():
                 return self._transfer.push(request)
+            case CreateModel():
+                return self._transfer.create(request)
             case _:
                 assert_never(request)
 
@@ -114,6 +118,8 @@ class Desk:
                 return None
             case Embedding():
                 return await self._embed(request)
+            case Rerank():
+                return await self._embed.rerank(request)
             case ListModels():
                 return await self._presence.listed()
             case ListRunning():

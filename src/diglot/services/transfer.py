@@ -1,4 +1,4 @@
-"""Transfer: models fetched from elsewhere and brought there, as steps that can be watched.
+"""Transfer: models fetched from elsewhere, brought there, and made of others, as steps that can be watched.
 
 Whoever asks for what is on its way already watches the same work. The work ends when the last one who
 watches has left; what has come of it stays, and the next one goes on from there. Neighbours:
@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Literal
 
-from diglot.core.errors import Cancelled, InvalidField
+from diglot.core.errors import Cancelled, InvalidField, ModelNotFound
 from diglot.core.events import Step
-from diglot.core.model import InvalidName, ModelRef
+from diglot.core.model import InvalidName, ModelCard, ModelRef
 from diglot.core.ports import Supply
-from diglot.core.request import Pull, Push
+from diglot.core.request import CreateModel, Pull, Push
 from diglot.core.source import FromHub, FromRegistry, FromUrl, Source, read_source
-from diglot.services.catalog import read_name
+from diglot.services.catalog import Catalog, read_name
 from diglot.services.holdings import Holdings
 
 _Key = tuple[Literal["pull", "push"], Source | ModelRef, bool]
@@ -98,11 +99,12 @@ class Work:
 
 
 class Transfer:
-    """Fetches and brings models."""
+    """Fetches, brings and makes models."""
 
-    def __init__(self, supply: Supply, holdings: Holdings) -> None:
+    def __init__(self, supply: Supply, holdings: Holdings, catalog: Catalog) -> None:
         self._supply = supply
         self._holdings = holdings
+        self._catalog = catalog
         self._works: dict[_Key, Work] = {}
 
     def pull(self, request: Pull) -> AsyncGenerator[Step]:
@@ -116,6 +118,25 @@ class Transfer:
         ref = read_name(request.name)
         key: _Key = ("push", ref, request.insecure)
         return self._watched(key, lambda: self._supply.push(ref, insecure=request.insecure))
+
+    async def create(self, request: CreateModel) -> AsyncGenerator[Step]:
+        """Yield the steps of making a model. Its base may be any that is listed, and is fetched where none is. Raises as `pull`."""
+        ref, recipe = read_name(request.name), request.recipe
+        base: ModelCard | None = None
+        if recipe.base:
+            try:
+                base = await self._catalog.card(recipe.base, verbose=False)
+            except ModelNotFound:
+                async with aclosing(self.pull(Pull(recipe.base))) as steps:
+                    async for step in steps:
+                        if step.stage != "done":
+                            yield step
+                base = await self._catalog.card(recipe.base, verbose=False)
+        async with aclosing(self._supply.make(ref, recipe, base=base)) as steps:
+            async for step in steps:
+                if step.stage == "done":
+                    await self._holdings.changed(ref)
+                yield step
 
     async def _watched(self, key: _Key, begin: Callable[[], AsyncGenerator[Step]]) -> AsyncGenerator[Step]:
         work = self._works.get(key)

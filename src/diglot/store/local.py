@@ -39,7 +39,7 @@ from diglot.store.files import (
 from diglot.store.gguf import BrokenHeader
 from diglot.store.intake import BlobIntake, HashingFile, require_space, space_told
 from diglot.store.layout import Layout
-from diglot.store.manifest import CONFIG_TYPE, Broken, Config, Layer, Manifest, RootFs, layer_type, read_manifest
+from diglot.store.manifest import CONFIG_TYPE, Broken, Layer, Manifest, config_of, layer_type, read_manifest
 from diglot.store.merge import merge
 from diglot.store.reading import MAX_MANIFEST, card_of, model_of, require_model, require_model_of, require_projector
 
@@ -175,6 +175,16 @@ class LocalStore:
                 self._name(ref, facts, [weights, *texts])
         return self.resolve(ref)
 
+    def take(self, path: Path, *, progress: CopyProgress | None = None) -> Digest:
+        """Add a copy of a file as a content, which a model is about to name. Raises NoSpace, OSError."""
+        require_space(self._layout.blobs, path.stat().st_size)
+        with self._incoming() as (temporary, file), space_told():
+            digest = Digest(copy_hashed(path, file, progress=progress))
+            flush(file)
+            with self._locked():
+                settle(temporary, self._layout.blob(digest))
+        return digest
+
     def assemble(self, ref: ModelRef, weights: Digest, *, projector: Digest | None = None) -> Model:
         """Give a name to a model of contents that are here. Raises ModelBroken when it is none; then they go again."""
         contents = [weights, *((projector,) if projector else ())]
@@ -283,19 +293,7 @@ class LocalStore:
 
     def _name(self, ref: ModelRef, facts: Facts, contents: Sequence[Layer]) -> None:
         """Write config and manifest: from here on the name stands for these contents."""
-        config = Config(
-            model_format=facts.details.format,
-            model_family=facts.details.family,
-            model_families=facts.details.families,
-            model_type=facts.details.parameter_size,
-            file_type=facts.details.quantization_level,
-            context_length=facts.anatomy.context_length,
-            embedding_length=facts.anatomy.embedding_length,
-            capabilities=facts.capabilities.names,
-            architecture="amd64",
-            os="linux",
-            rootfs=RootFs(diff_ids=tuple(layer.digest for layer in contents)),
-        )
+        config = config_of(facts.details, facts.capabilities, contents)
         layer = self._keep(CONFIG_TYPE, msgspec.json.encode(config))
         self._replace(ref, msgspec.json.encode(Manifest(config=layer, layers=tuple(contents))))
 

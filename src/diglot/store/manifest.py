@@ -6,13 +6,14 @@ over, since newer versions add some. Neighbours: `layout` (where they lie), `loc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
 from diglot.core.digest import Digest
-from diglot.core.model import Example
+from diglot.core.model import Capabilities, ModelDetails
+from diglot.core.recipe import Example
 from diglot.core.request import LoadOptions, Sampling
 
 MANIFEST_TYPE: Final = "application/vnd.docker.distribution.manifest.v2+json"
@@ -113,6 +114,23 @@ class _Options(msgspec.Struct, frozen=True, kw_only=True):
     num_gpu: int | None = None
     main_gpu: int | None = None
     use_mmap: bool | None = None
+
+
+def config_of(details: ModelDetails, capabilities: Capabilities, layers: Iterable[Layer]) -> Config:
+    """Return the config of a model that is made here."""
+    return Config(
+        model_format=details.format,
+        model_family=details.family,
+        model_families=details.families,
+        model_type=details.parameter_size,
+        file_type=details.quantization_level,
+        context_length=details.context_length,
+        embedding_length=details.embedding_length,
+        capabilities=capabilities.names,
+        architecture="amd64",
+        os="linux",
+        rootfs=RootFs(diff_ids=tuple(layer.digest for layer in layers)),
+    )
 
 
 def layer_type(kind: str) -> str:

@@ -16,8 +16,9 @@ import msgspec
 
 from diglot.core.errors import InvalidField
 from diglot.core.events import Step
-from diglot.core.model import ModelRef
+from diglot.core.model import ModelCard, ModelRef
 from diglot.core.ports import Clock
+from diglot.core.recipe import Recipe
 from diglot.core.source import FromHub, FromRegistry, FromStarter, FromUrl, Source
 from diglot.store.aside import steps_aside
 from diglot.store.local import LocalStore
@@ -76,6 +77,14 @@ class StoreSupply:
             self._registry(ref, plain=insecure) as (web, address),
             aclosing(push(self._store, Sending(web=web, address=address, clock=self._clock))) as steps,
         ):
+            async for step in steps:
+                yield step
+
+    async def make(self, ref: ModelRef, recipe: Recipe, *, base: ModelCard | None) -> AsyncGenerator[Step]:
+        """Make a model in the store."""
+        from diglot.store.making import make  # noqa: PLC0415
+
+        async with aclosing(steps_aside(lambda tell: make(self._store, ref, recipe, base=base, tell=tell))) as steps:
             async for step in steps:
                 yield step
 

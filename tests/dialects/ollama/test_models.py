@@ -13,13 +13,13 @@ from diglot.core.model import (
     Anatomy,
     Capabilities,
     Defaults,
-    Example,
     Model,
     ModelCard,
     ModelDetails,
     ModelRef,
     TensorInfo,
 )
+from diglot.core.recipe import Example
 from diglot.core.request import ListModels, ListRunning, Ping, ShowModel
 from diglot.core.result import Running
 from diglot.dialects.operation import TEXT, Wire

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from diglot.dialects.ollama.chat import CHAT
+from diglot.dialects.ollama.create import CREATE
 from diglot.dialects.ollama.embed import EMBED, EMBEDDINGS
 from diglot.dialects.ollama.errors import Wording
 from diglot.dialects.ollama.generate import GENERATE
@@ -24,7 +25,7 @@ DIALECT: Final = Dialect(
     prefix="/api",
     operations=(
         *(RUNNING, VERSION, STATUS, TAGS, PROCESSES, SHOW, CHAT, GENERATE, EMBED, EMBEDDINGS),
-        *(PULL, PUSH, COPY, DELETE, CHECK_BLOB, STORE_BLOB),
+        *(PULL, PUSH, CREATE, COPY, DELETE, CHECK_BLOB, STORE_BLOB),
     ),
     error=Wording().render,
 )

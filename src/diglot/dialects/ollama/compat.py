@@ -130,6 +130,36 @@ _MOVING: Final = {
     **_fields("refused", "registries are told who asks by the key of this machine", "username", "password"),
 }
 _COPY: Final = _fields("honoured", "", "source", "destination")
+_CREATE: Final[_Table] = {
+    **_fields("honoured", "", "model", "stream", "files", "messages", "messages.role", "messages.content"),
+    **_fields("honoured", "where model is empty", "name"),
+    **_fields("honoured", "a model that is not here is fetched; not together with files", "from"),
+    **_fields("honoured", "GGUF", "adapters"),
+    **_fields(
+        "honoured",
+        "kept with the model and shown; prompts are rendered by the chat template of the weights, and a model whose "
+        "weights have none answers raw prompts only",
+        "template",
+    ),
+    **_fields("honoured", "", "system"),
+    **_fields("honoured", "a text or a list of texts, added to those of from", "license"),
+    **_fields("honoured", "the options of a request; one of another name is refused", "parameters"),
+    **_fields("ignored", "an example holds what was said, not what was thought", "messages.thinking"),
+    **_fields("refused", "examples are of text", "messages.images", "messages.tool_calls"),
+    **_fields(
+        "honoured", "f32, f16 or q8_0, for files of safetensors; weights in GGUF are kept as they are", "quantize"
+    ),
+    **_fields("honoured", "where quantize is empty", "quantization"),
+    **_fields(
+        "ignored",
+        "kept with the model, for other servers; prompts and answers go by the model's own chat template",
+        *("renderer", "parser", "requires"),
+    ),
+    **_fields("refused", "what stands in a Modelfile goes into fields of its own", "modelfile"),
+    **_fields("refused", "no file of this machine is opened for a client", "path"),
+    **_fields("refused", "models are run here", "remote_host"),
+    **_fields("refused", "a model's header is kept as it is", "info"),
+}
 _DELETE: Final = {
     **_fields("honoured", "", "model"),
     **_fields("honoured", "where model is empty", "name"),
@@ -143,6 +173,7 @@ _TABLES: Final[Mapping[str, _Table]] = MappingProxyType(
         "POST /api/show": _SHOW,
         "POST /api/pull": _MOVING,
         "POST /api/push": _MOVING,
+        "POST /api/create": _CREATE,
         "POST /api/copy": _COPY,
         "DELETE /api/delete": _DELETE,
     }

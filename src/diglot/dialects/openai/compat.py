@@ -16,6 +16,7 @@ from diglot.dialects.operation import Trait
 CHAT: Final = "POST /v1/chat/completions"
 COMPLETIONS: Final = "POST /v1/completions"
 EMBEDDINGS: Final = "POST /v1/embeddings"
+RERANK: Final = "POST /v1/rerank"
 
 _UNKNOWN: Final = "a field that no line names is passed over: OpenAI adds new ones often, and clients send them to all"
 _NO_PADDING: Final = "chunks carry no padding; nothing between the server and its client measures them"
@@ -105,5 +106,11 @@ TRAITS: Final[tuple[Trait, ...]] = (
     *_honoured(EMBEDDINGS, "model keep_alive input encoding_format dimensions"),
     *_ignored(EMBEDDINGS, "user", _NOBODY),
     *_ignored(EMBEDDINGS, "*", _UNKNOWN),
+    *_honoured(RERANK, "model keep_alive query top_n"),
+    *_honoured(RERANK, "documents documents.text", "texts, or objects with a text"),
+    *_honoured(RERANK, "return_documents", "off unless it is true"),
+    *_refused(RERANK, "max_tokens_per_doc max_chunks_per_doc truncate_prompt_tokens", "documents are not cut"),
+    *_ignored(RERANK, "user", _NOBODY),
+    *_ignored(RERANK, "*", _UNKNOWN),
     *RESPONSES_TRAITS,
 )

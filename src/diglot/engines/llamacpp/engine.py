@@ -16,8 +16,8 @@ from diglot.core.events import Event
 from diglot.core.items import Message, ToolResult, images_of
 from diglot.core.model import Capabilities, Model
 from diglot.core.ports import Ids
-from diglot.core.request import Conversation, Embedding, Generation, RawPrompt
-from diglot.core.result import Embedded
+from diglot.core.request import Conversation, Embedding, Generation, RawPrompt, Rerank
+from diglot.core.result import Embedded, Ranked
 from diglot.engines.llamacpp.filling import with_gap
 from diglot.engines.llamacpp.ledger import Ledger
 from diglot.engines.llamacpp.process import ChildProcess
@@ -27,6 +27,7 @@ from diglot.engines.peer.client import Peer
 from diglot.engines.peer.counting import count
 from diglot.engines.peer.faults import Blame
 from diglot.engines.peer.hosts import LLAMA_CPP
+from diglot.engines.peer.ranking import rerank
 from diglot.engines.peer.transport import Transport
 from diglot.engines.peer.vectors import embed
 
@@ -103,6 +104,12 @@ class LlamaEngine:
             if not isinstance(each, str):
                 self._known(each, field="input")
         return await embed(self._peer, request, window=self.window)
+
+    async def rerank(self, request: Rerank) -> Ranked:
+        """Return a score for each document."""
+        if not self.capabilities.rerank:
+            raise ModelIncapable(self._model.name, ability="rerank")
+        return await rerank(self._peer, request, window=self.window)
 
     async def close(self) -> None:
         """End the child."""

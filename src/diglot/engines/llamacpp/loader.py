@@ -53,19 +53,19 @@ class LlamaLoader:
         return LlamaEngine(model, child, transport=Wire(child.port, key=key), sizes=sizes, ids=self._ids)
 
     def _launch(self, model: Model, options: LoadOptions, *, sizes: Sizes, key: str) -> Launch:
-        embedding = model.capabilities.embedding and not model.capabilities.completion
+        encodes = not model.capabilities.completion
         return Launch(
             model=str(model.weights),
             key=key,
             window=sizes.window,
             pool=sizes.pool,
             slots=sizes.slots,
-            threads=options.threads or max(1, self._limits.cores - (0 if embedding else 1)),
+            threads=options.threads or max(1, self._limits.cores - (0 if encodes else 1)),
             batch_threads=options.threads or self._limits.cores,
             batch=sizes.batch,
             saved=sizes.saved >> 20,
-            embedding=embedding,
-            pooling=model.anatomy.pooling if embedding else None,
+            embedding=encodes,
+            pooling=model.anatomy.pooling if encodes else None,
             projector=str(model.projector) if model.projector else None,
             adapters=tuple(map(str, model.adapters)),
             gpu_layers=options.gpu_layers,

@@ -49,7 +49,7 @@ def sizes_of(model: Model, options: LoadOptions, limits: Limits) -> Sizes:
     """
     trained = model.anatomy.context_length or _UNKNOWN_WINDOW
     files = model.size + _OVERHEAD
-    if model.capabilities.embedding and not model.capabilities.completion:
+    if not model.capabilities.completion:
         window = min(trained, options.window or trained, _ENCODER_BATCH)
         return Sizes(window=window, pool=window * limits.slots, batch=window, slots=limits.slots, saved=0, memory=files)
     token = model.anatomy.kv_bytes_per_token

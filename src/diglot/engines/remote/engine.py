@@ -13,12 +13,13 @@ from diglot.core.errors import Fault, ModelIncapable, UpstreamFailed
 from diglot.core.events import Event
 from diglot.core.model import Capabilities
 from diglot.core.ports import Ids
-from diglot.core.request import Embedding, Generation
-from diglot.core.result import Embedded
+from diglot.core.request import Embedding, Generation, Rerank
+from diglot.core.result import Embedded, Ranked
 from diglot.engines.peer.body import Target
 from diglot.engines.peer.client import Peer
 from diglot.engines.peer.counting import count
 from diglot.engines.peer.faults import Blame
+from diglot.engines.peer.ranking import rerank
 from diglot.engines.peer.transport import Transport
 from diglot.engines.peer.vectors import embed
 from diglot.engines.remote.listing import Offer, place_of
@@ -85,6 +86,12 @@ class RemoteEngine:
         if not self.capabilities.embedding:
             raise ModelIncapable(self._offer.model.name, ability="embedding")
         return await embed(self._peer, request, window=self.window)
+
+    async def rerank(self, request: Rerank) -> Ranked:
+        """Return a score for each document."""
+        if not self.capabilities.rerank:
+            raise ModelIncapable(self._offer.model.name, ability="rerank")
+        return await rerank(self._peer, request, window=self.window)
 
     async def close(self) -> None:
         """Give back the connections."""

@@ -29,8 +29,8 @@ from diglot.core.errors import (
 )
 from diglot.core.events import Event, Finished, Progress, Started, TextDelta, Usage
 from diglot.core.model import Capabilities, Model
-from diglot.core.request import Embedding, Generation, Overflow, ToolMode
-from diglot.core.result import Embedded
+from diglot.core.request import Embedding, Generation, Overflow, Rerank, ToolMode
+from diglot.core.result import Embedded, Ranked
 from diglot.core.tools import callable_tools
 from diglot.engines.scripted.playing import lay_out
 from diglot.engines.scripted.script import Misfortune, Reply, Script
@@ -142,6 +142,22 @@ class ScriptedEngine:
             model=self._model.name,
         )
 
+    async def rerank(self, request: Rerank) -> Ranked:
+        """Return how alike each document and the query are, by their vectors."""
+        if not self.capabilities.rerank:
+            raise ModelIncapable(self._model.name, ability="rerank")
+        query = self._fitting(request.query, Overflow.ERROR)
+        documents = [self._fitting(each, Overflow.ERROR) for each in request.documents]
+        longest = len(query) + max(map(len, documents), default=0)
+        if longest > self.window:
+            raise ContextExceeded(tokens=longest, window=self.window)
+        wanted = _vector(query, self._script.dimensions)
+        return Ranked(
+            scores=tuple(_product(wanted, _vector(each, self._script.dimensions)) for each in documents),
+            input_tokens=sum(len(query) + len(each) for each in documents),
+            model=self._model.name,
+        )
+
     async def close(self) -> None:
         """End. Answers that hang or wait at a gate end too."""
         self.alive = False
@@ -229,6 +245,10 @@ def _vector(tokens: Sequence[str], size: int) -> tuple[float, ...]:
 def _unit(vector: Sequence[float]) -> tuple[float, ...]:
     length = math.sqrt(math.fsum(number * number for number in vector)) or 1.0
     return tuple(number / length for number in vector)
+
+
+def _product(one: Sequence[float], other: Sequence[float]) -> float:
+    return math.fsum(left * right for left, right in zip(one, other, strict=True))
 
 
 def _shared(text: str, other: str) -> str:

@@ -1,6 +1,6 @@
 """Models that exist without files, so that a scripted server needs no download. Implements `ModelStore`.
 
-Invariant: the two models are the same on every machine, digests included.
+Invariant: the models are the same on every machine, digests included.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BORN = 1_760_000_000 * 10**9
 
 
 class ScriptedModels:
-    """A store of two models: `scripted:latest` chats, `scripted-embed:latest` embeds."""
+    """A store of three models: `scripted:latest` chats, `scripted-embed:latest` embeds, `scripted-rerank:latest` ranks."""
 
     def __init__(self, script: Script) -> None:
         chat = Capabilities(
@@ -25,10 +25,11 @@ class ScriptedModels:
         self._models = (
             _model("scripted", capabilities=chat, script=script, age=0),
             _model("scripted-embed", capabilities=Capabilities(embedding=True), script=script, age=1),
+            _model("scripted-rerank", capabilities=Capabilities(rerank=True), script=script, age=2),
         )
 
     def list(self) -> tuple[Model, ...]:
-        """Return both."""
+        """Return all."""
         return self._models
 
     def resolve(self, ref: ModelRef) -> Model:
