@@ -10,9 +10,11 @@ import ast
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +23,7 @@ from tests.serving import Served
 FOLDER: Final = Path(__file__).parent
 NEWEST: Final = FOLDER / "node_modules/@openai/codex/bin/codex.js"
 OLDER: Final = FOLDER / "node_modules/codex-of-the-older-door/bin/codex.js"
-PATIENCE: Final = 100.0
+PATIENCE: Final = 250.0
 _QUIET: Final = {
     "analytics.enabled": "false",
     "check_for_update_on_startup": "false",
@@ -83,17 +85,23 @@ class Codex:
 
     def run(self, env: dict[str, str], line: Sequence[str]) -> Run:
         """Run a command line in the workspace."""
-        done = subprocess.run(
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
             line,
             cwd=self.workspace,
             env=env,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=pipe,
+            stderr=pipe,
             text=True,
-            check=False,
-            timeout=PATIENCE,
-        )
-        return Run(done.returncode, done.stdout, done.stderr)
+            start_new_session=True,
+        ) as process:
+            try:
+                out, err = process.communicate(timeout=PATIENCE)
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # Node has started another process, which must not stay.
+        return Run(process.returncode, out, err)
 
     def command(
         self, url: str, *, model: str = "scripted", settings: dict[str, str] | None = None
