@@ -11,7 +11,6 @@ import math
 import os
 import secrets
 import socket
-import string
 import time
 
 from diglot import __version__
@@ -45,8 +44,6 @@ from diglot.state.seal import FileSeal
 from diglot.store.local import LocalStore
 from diglot.store.supply import Reach, StoreSupply
 
-_LETTERS = string.ascii_letters + string.digits
-
 
 class SystemClock:
     """The time of the machine."""
@@ -69,7 +66,7 @@ class RandomIds:
 
     def new(self) -> str:
         """Return 24 letters and digits."""
-        return "".join(secrets.choice(_LETTERS) for _ in range(24))
+        return secrets.token_hex(12)
 
 
 def memory_of(settings: Settings) -> int:
