@@ -31,6 +31,7 @@ _SINGLE = (
 )
 _RANGES = (("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties"))
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_DATA = frozenset({"const", "default", "examples"})
 # What no grammar of a context-free kind can hold a model to.
 _BEYOND = (
     *("not", "if", "contains", "uniqueItems", "propertyNames", "dependentSchemas", "dependentRequired"),
@@ -53,14 +54,46 @@ def check_schema(schema: Schema, field: str) -> None:
 def loosened(schema: Schema, field: str) -> Schema:
     """Return the schema without what cannot be enforced: for tools, whose schemas describe rather than bind.
 
-    Raises InvalidField as `check_schema` does.
+    What says nothing is left out as well: typed clients write null where they mean nothing, and people write types
+    that JSON has not (`any`). Raises InvalidField as `check_schema` does.
     """
+    _measure(schema, field)
+    meant: Schema = _meant(schema)
+    schema = schema if meant == schema else meant
     beyond = {(finding.node, finding.keyword) for finding in _Walk(schema, field).findings()}
     if not beyond:
         return schema
     loose: Schema = _without(schema, beyond)
     check_schema(loose, field)  # Something may have pointed into what was left out.
     return loose
+
+
+def _meant(node: Any) -> Any:
+    """Return a schema without keywords that say nothing. As deep as it is measured to be."""
+    if not isinstance(node, dict):
+        return node
+    out: dict[str, Any] = {}
+    for key, value in node.items():
+        if (value is None and key not in _DATA) or (key == "enum" and value == []):
+            continue
+        if key == "type":
+            if (kinds := _kinds(value)) is not None:
+                out[key] = kinds
+        elif key in _BY_NAME and isinstance(value, dict):
+            out[key] = {name: _meant(each) for name, each in value.items()}
+        elif isinstance(value, list) and (key in _LISTS or key == "items"):
+            out[key] = [_meant(each) for each in value]
+        else:
+            out[key] = _meant(value) if key in _SINGLE else value
+    return out
+
+
+def _kinds(value: Any) -> str | list[str] | None:
+    """Return the value of `type` in small letters, None where JSON has no such type."""
+    names = [name.lower() if isinstance(name, str) else "" for name in (value if isinstance(value, list) else [value])]
+    if not names or not _TYPES.issuperset(names):
+        return None
+    return names if isinstance(value, list) else names[0]
 
 
 def _without(value: Any, beyond: set[tuple[int, str]]) -> Any:

@@ -80,12 +80,10 @@ def _tool(body: ToolBody, field: str) -> ToolSpec:
         function, inside = ToolFunctionBody(body.name, body.description, body.parameters), field
     if not function.name:
         raise InvalidField(f"{inside}.name", "a tool needs a name")
-    # Typed clients write the keywords that they left out as null, which no JSON schema allows.
-    schema = {key: value for key, value in (function.parameters or {}).items() if value is not None}
     return ToolSpec(
         name=function.name,
         description=function.description or "",
-        parameters=loosened(schema, f"{inside}.parameters"),
+        parameters=loosened(function.parameters or {}, f"{inside}.parameters"),
     )
 
 

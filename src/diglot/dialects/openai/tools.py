@@ -162,12 +162,12 @@ def function_spec(function: FunctionBody, path: str) -> ToolSpec:
     """Return a function. Raises InvalidField and UnsupportedField for its schema."""
     field = f"{path}.parameters"
     parameters: Schema = function.parameters or {}
-    if parameters.get("type", "object") != "object":
-        raise InvalidField(f"{field}.type", "the arguments of a function are an object")
     if function.strict:
         check_schema(parameters, field)
     else:
         parameters = loosened(parameters, field)
+    if parameters.get("type", "object") != "object":
+        raise InvalidField(f"{field}.type", "the arguments of a function are an object")
     return ToolSpec(
         name=function.name, description=function.description or "", parameters=parameters, strict=function.strict
     )
