@@ -50,6 +50,8 @@ ORIGINS = [
     ("vscode-webview://1abc", True),
     ("chrome-extension://abc", True),
     ("tauri://localhost", True),
+    ("http://tauri.localhost", True),
+    ("http://app.localhost:3000", True),
     ("null", False),
     ("https://evil.example", False),
     ("http://localhost.evil.example", False),
@@ -58,6 +60,8 @@ ORIGINS = [
     ("http://192.168.1.6", False),
     ("http://chat.example", False),
     ("https://chat.example:444", False),
+    ("http://box.local", False),
+    ("http://localhost.", True),
     ("ftp://localhost", False),
     ("http://[::1", False),
     ("http://", False),
@@ -71,6 +75,13 @@ async def test_only_names_that_are_ours_are_served(host: str, may: bool) -> None
     reply = await world.get("POST", "/say", headers={"host": host})
     assert reply.status == (200 if may else 403)
     assert bool(world.loader.begun) is may
+
+
+async def test_two_hosts_are_one_too_many() -> None:
+    world = World()
+    for hosts in ({"host": "evil.example", "Host": "localhost"}, {"host": "localhost", "Host": "localhost"}):
+        assert (await world.get("POST", "/say", headers=hosts)).status == 403
+    assert not world.loader.begun
 
 
 @pytest.mark.parametrize(("origin", "may"), ORIGINS)

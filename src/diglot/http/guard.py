@@ -72,8 +72,10 @@ class Guard:
         headers = {name.lower(): value for name, value in scope["headers"]}
         origin = headers.get(b"origin", b"").decode("latin-1")
         host = headers.get(b"host", b"").decode("latin-1")
-        if not self._knows_host(host):
-            fault: AnyFault = Forbidden(
+        if sum(name.lower() == b"host" for name, _ in scope["headers"]) > 1:
+            fault: AnyFault = Forbidden("there is more than one Host")  # Two readers of them may not read the same one.
+        elif not self._knows_host(host):
+            fault = Forbidden(
                 f"the Host {host!r} is not served here; the setting `hosts` allows further names"
             )
         elif origin and not self._knows_origin(origin, host):
@@ -103,7 +105,9 @@ class Guard:
         scheme, _, place = origin.partition("://")
         if scheme in _APP_SCHEMES:
             return True
-        return scheme in ("http", "https") and (place == host.lower() or _host_name(place) in _LOCAL_NAMES)
+        name = _host_name(place) or ""
+        local = name in _LOCAL_NAMES or name.endswith(".localhost")  # Tauri's pages on Windows: http://tauri.localhost.
+        return scheme in ("http", "https") and (local or place == host.lower())
 
     def _has_key(self, headers: dict[bytes, bytes]) -> bool:
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
