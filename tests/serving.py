@@ -109,6 +109,7 @@ class Served:
 def serving(home: Path, *flags: str, wait: bool = True) -> Iterator[Served]:
     """Run a server with its home in a folder, and end it at the end."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("DIGLOT_")}
+    env["DIGLOT_READ_OLLAMA"] = "false"  # Whoever runs the tests may have models of his own.
     command = [sys.executable, "-m", "diglot", "serve", "--port", "0", "--home", str(home), "--log", "debug", *flags]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=env, cwd=ROOT

@@ -41,6 +41,7 @@ from diglot.services.transfer import Transfer
 from diglot.settings import Settings
 from diglot.state.responses import Scratch, StoredResponses
 from diglot.state.seal import FileSeal
+from diglot.store.elsewhere import stores_elsewhere
 from diglot.store.local import LocalStore
 from diglot.store.supply import Reach, StoreSupply
 
@@ -121,7 +122,7 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
     loader, stores = engines_of(settings, ids)
     residency = Residency(loader, clock=clock, policy=_policy(settings))
     keep = LocalStore(settings.model_folder, in_use=residency.uses)
-    stores = (keep, *stores)
+    stores = (keep, *stores_elsewhere(settings), *stores)
     catalog = Catalog(stores, embedding_model=settings.embedding_model)
     envelopes = Envelopes(FileSeal(settings.state_folder / "seal.key"), sealing=settings.sealed)
     fold = Fold(envelopes, Compact(envelopes), always=settings.on_overflow == "compact")

@@ -20,6 +20,7 @@ import msgspec
 import platformdirs
 
 PREFIX = "DIGLOT_"
+_OLLAMA_SERVICE = Path("/usr/share/ollama/.ollama/models")
 
 
 class SettingsError(Exception):
@@ -38,6 +39,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     home: Annotated[Path, _told("The folder that holds all state.")]
     models: Annotated[Path | None, _told("The folder of the models; `models` in the home folder by default.")] = None
+    read_ollama: Annotated[
+        bool,
+        _told("Whether the models of Ollama on this machine are served too. They are read in place, never changed."),
+    ] = True
+    ollama_models: Annotated[
+        Path | None,
+        _told("Ollama's models folder. By default that of `OLLAMA_MODELS`, of this user, or of its service."),
+    ] = None
+    folders: Annotated[
+        tuple[Path, ...], _told("Further folders of GGUF files, whose models are served too and called as their files.")
+    ] = ()
+    hub_cache: Annotated[
+        Path | None, _told("Hugging Face's cache, to serve its GGUF files too; often `~/.cache/huggingface/hub`.")
+    ] = None
     host: Annotated[
         str, _told("The address to listen on. Anything but loopback is for those with a proxy in front.")
     ] = "127.0.0.1"
@@ -127,6 +142,11 @@ def environment() -> Mapping[str, str]:
     return os.environ
 
 
+def environment_without_settings() -> dict[str, str]:
+    """Return the environment for a child: it needs no settings, and keys are among them."""
+    return {name: value for name, value in environment().items() if not name.startswith(PREFIX)}
+
+
 def load_settings(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """Return the settings in force. `flags` are those of the command line, None where not given.
 
@@ -148,7 +168,19 @@ def load_settings(flags: Mapping[str, Any] | None = None, environ: Mapping[str, 
     for where, layer in layers:
         for name, value in layer.items():
             merged[name] = _convert(name, value, where)
+    if merged.get("ollama_models") is None:
+        merged["ollama_models"] = _ollama_models(environ)
     return Settings(**(merged | {"home": home}))
+
+
+def _ollama_models(environ: Mapping[str, str]) -> Path | None:
+    """Return Ollama's models folder, where there is one that can be read."""
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    if not home:
+        return None  # Nobody is at home whose models these could be.
+    named = environ.get("OLLAMA_MODELS")
+    places = (Path(named),) if named else (Path(home) / ".ollama" / "models", _OLLAMA_SERVICE)
+    return next((place for place in places if os.access(place / "manifests", os.R_OK | os.X_OK)), None)
 
 
 def _from_file(path: Path) -> Mapping[str, Any]:

@@ -58,6 +58,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder of its own, which DIGLOT_HOME names."""
     folder = tmp_path / "home"
     monkeypatch.setenv("DIGLOT_HOME", str(folder))
+    monkeypatch.setenv("DIGLOT_READ_OLLAMA", "false")
     monkeypatch.setenv("DIGLOT_PORT", "1")  # Nobody answers there, and only a test that says so asks.
     return folder
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -19,10 +19,12 @@ from diglot.cli.port import Answers, bind_error, who_answers
 from diglot.cli.server import Server, is_loopback
 from diglot.cli.wire import PsReply
 from diglot.cli.words import size_in_words
+from diglot.core.model import Model
 from diglot.core.request import LoadOptions
 from diglot.engines.scripted.script import InvalidScript, load_script
 from diglot.settings import Settings
-from diglot.store.local import Listing, LocalStore
+from diglot.store.elsewhere import stores_elsewhere
+from diglot.store.local import LocalStore
 
 SCARCE: Final = 1_000_000_000
 """Bytes on a disk below which there is no room for a model."""
@@ -73,6 +75,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     engine_version: str
     models: tuple[Fit, ...]
     broken: tuple[Broken, ...]
+    hidden: tuple[Broken, ...]
+    raw_only: tuple[str, ...]
     limits: Bounds
     address: str
     answers: Answers
@@ -91,6 +95,8 @@ def examine(settings: Settings) -> Report:
     from diglot.app import memory_of  # noqa: PLC0415  the server's own word on its limit
 
     listing = LocalStore(settings.model_folder).listing()
+    others = [store.listing() for store in stores_elsewhere(settings)]
+    models = {model.ref: model for each in reversed((listing, *others)) for model in reversed(each.models)}
     free = bind_error(settings.host, settings.port) is None
     answers = Answers.NOBODY if free else who_answers(settings)
     report = Report(
@@ -100,8 +106,10 @@ def examine(settings: Settings) -> Report:
         hardware=hardware(),
         engine=str(settings.llama_server or (ENGINE if settings.engine == "llamacpp" else settings.engine)),
         engine_version=engine_version(),
-        models=_fits(settings, listing),
+        models=_fits(settings, models.values()),
         broken=tuple(Broken(name=str(each.ref), reason=each.reason) for each in listing.problems),
+        hidden=tuple(Broken(name=str(it.ref), reason=it.reason) for each in others for it in each.problems),
+        raw_only=tuple(model.name for model in models.values() if model.raw_only),
         limits=Bounds(
             memory=memory_of(settings),
             window=settings.window,
@@ -118,7 +126,7 @@ def examine(settings: Settings) -> Report:
     return msgspec.structs.replace(report, findings=findings)
 
 
-def _fits(settings: Settings, listing: Listing) -> tuple[Fit, ...]:
+def _fits(settings: Settings, models: Iterable[Model]) -> tuple[Fit, ...]:
     if settings.engine != "llamacpp":
         return ()
     from diglot.app import RandomIds, engines_of  # noqa: PLC0415  as above
@@ -132,7 +140,7 @@ def _fits(settings: Settings, listing: Listing) -> tuple[Fit, ...]:
             window=model.anatomy.context_length,
             memory=loader.estimate(model, options),
         )
-        for model in listing.models
+        for model in models
     )
 
 
@@ -194,6 +202,18 @@ def _judged_store(report: Report) -> Iterator[Finding]:
             wrong=True,
             what=f"{model.name} cannot be used: {model.reason}",
             remedy=f"diglot rm {model.name}, and get it anew",
+        )
+    for model in report.hidden:
+        yield Finding(
+            wrong=False,
+            what=f"{model.name} of another program is not served: {model.reason}",
+            remedy="nothing here changes it; get it anew with diglot pull to have it here",
+        )
+    for name in report.raw_only:
+        yield Finding(
+            wrong=False,
+            what=f"{name} answers raw prompts only: its weights bring no chat template, what it has instead is Ollama's own",
+            remedy="take weights that bring their template, such as those of hf.co",
         )
     if not report.models and not report.broken:
         yield Finding(wrong=False, what="there is no model yet", remedy="diglot pull starter")

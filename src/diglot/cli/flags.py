@@ -70,7 +70,7 @@ def _kind(kind: inspect.Type) -> click.ParamType[Any] | type:
             return str
         case inspect.LiteralType(values=values):
             return click.Choice([str(value) for value in values])
-        case inspect.CustomType(cls=cls) if cls is Path:
+        case inspect.CustomType(cls=cls) | inspect.VarTupleType(item_type=inspect.CustomType(cls=cls)) if cls is Path:
             return click.Path(path_type=Path)
         case _:
             raise TypeError(f"a setting of type {kind} has no form on the command line")

@@ -185,6 +185,7 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True):
 
     `parameters` are the settings as they were written, for showing; `sampling` and `load` are what is
     understood of them. `template` is a Go template, which no engine here reads: a model's own chat template is used.
+    `marks` are kept for other servers, such as `renderer`, the name of the code that makes prompts there.
     """
 
     parameters: Mapping[str, Any] = msgspec.field(default_factory=dict)
@@ -193,6 +194,7 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True):
     system: str = ""
     messages: tuple[Example, ...] = ()
     template: str = ""
+    marks: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,6 +216,12 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     projector: Path | None = None
     adapters: tuple[Path, ...] = ()
     defaults: Defaults = Defaults()
+
+    @property
+    def raw_only(self) -> bool:
+        """Whether only others can make prompts of conversations for it: its weights bring no chat template, its maker names another."""
+        named = self.defaults.template or "renderer" in self.defaults.marks
+        return bool(named) and not self.anatomy.template
 
     @property
     def name(self) -> str:

@@ -30,6 +30,7 @@ Kind = Literal[
     "from", "adapter", "template", "system", "parameter", "license", "message", "renderer", "parser", "requires"
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+MARKS: Final[tuple[Kind, ...]] = ("renderer", "parser", "requires")
 ROLES: Final = ("system", "user", "assistant")
 _QUOTES: Final = ('"""', '"')
 _WORD: Final = re.compile(r"(\S+)\s*(.*)", re.DOTALL)

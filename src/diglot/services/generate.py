@@ -15,7 +15,7 @@ from contextlib import aclosing
 
 from msgspec.structs import replace
 
-from diglot.core.errors import ContextExceeded, ModelIncapable
+from diglot.core.errors import ContextExceeded, ModelBroken, ModelIncapable
 from diglot.core.events import (
     Compacted,
     Event,
@@ -37,6 +37,11 @@ from diglot.services.fold import Fold
 from diglot.services.residency import Residency
 
 log = logging.getLogger(__name__)
+
+_NO_TEMPLATE = (
+    "its weights bring no chat template, and what it has instead works in Ollama only; raw prompts are answered, and "
+    "weights that bring their template answer conversations"
+)
 
 
 class Generate:
@@ -114,6 +119,8 @@ def prepared(request: Generation, model: Model) -> Generation:
     able = model.capabilities
     prompt = request.prompt
     if isinstance(prompt, Conversation):
+        if model.raw_only:
+            raise ModelBroken(name, reason=_NO_TEMPLATE)
         if not able.vision and any(_images(item) for item in prompt.items):
             raise ModelIncapable(name, ability="vision")
         prompt = Conversation(_with_defaults(prompt.items, model))

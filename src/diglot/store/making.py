@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import msgspec
 
@@ -54,7 +54,9 @@ def make(store: LocalStore, ref: ModelRef, recipe: Recipe, *, base: ModelCard | 
         layers.append(making.layer("projector", parts.projector))
     layers += [making.layer("adapter", adapter) for adapter in dict.fromkeys(adapters)]
     layers += [making.kept(layer_type(kind), text) for kind, text in _texts(recipe, base)]
-    config = making.kept(CONFIG_TYPE, msgspec.json.encode(_config(facts, layers, recipe.marks)))
+    marks = {**(base.model.defaults.marks if base else {}), **recipe.marks}
+    written = config_of(facts.details, facts.capabilities, layers, marks)
+    config = making.kept(CONFIG_TYPE, msgspec.json.encode(written))
     tell(Step("write"))
     missing = store.install(ref, msgspec.json.encode(Manifest(config=config, layers=tuple(layers))))
     if missing:
@@ -211,7 +213,3 @@ def _texts(recipe: Recipe, base: ModelCard | None) -> Iterator[tuple[str, bytes]
         yield "params", written
     if messages := recipe.messages or before.messages:
         yield "messages", msgspec.json.encode(messages)
-
-
-def _config(facts: Facts, layers: list[Layer], marks: Mapping[str, str]) -> dict[str, Any]:
-    return {**msgspec.to_builtins(config_of(facts.details, facts.capabilities, layers)), **marks}

@@ -85,12 +85,21 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     model_type: str = ""
     file_type: str = ""
     remote_host: str = ""
+    renderer: str = ""
+    parser: str = ""
+    requires: str = ""
     context_length: int = 0
     embedding_length: int = 0
     capabilities: tuple[str, ...] | None = None
     architecture: str = ""
     os: str = ""
     rootfs: RootFs | None = None
+
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """What is there for other servers."""
+        named = {"renderer": self.renderer, "parser": self.parser, "requires": self.requires}
+        return {name: value for name, value in named.items() if value}
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,8 +125,10 @@ class _Options(msgspec.Struct, frozen=True, kw_only=True):
     use_mmap: bool | None = None
 
 
-def config_of(details: ModelDetails, capabilities: Capabilities, layers: Iterable[Layer]) -> Config:
-    """Return the config of a model that is made here."""
+def config_of(
+    details: ModelDetails, capabilities: Capabilities, layers: Iterable[Layer], marks: Mapping[str, str] | None = None
+) -> Config:
+    """Return the config of a model that is made here. `marks` are fields of it that are there for other servers."""
     return Config(
         model_format=details.format,
         model_family=details.family,
@@ -130,6 +141,7 @@ def config_of(details: ModelDetails, capabilities: Capabilities, layers: Iterabl
         architecture="amd64",
         os="linux",
         rootfs=RootFs(diff_ids=tuple(layer.digest for layer in layers)),
+        **(marks or {}),
     )
 
 

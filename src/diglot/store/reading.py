@@ -7,6 +7,7 @@ is written here but facts. Neighbours: `layout`, `manifest`, `facts` below; `loc
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -82,7 +83,7 @@ def _model(ref: ModelRef, data: bytes, *, modified_at: int, layout: Layout, fact
         details=_details(config, known, parent=weights.from_),
         capabilities=capabilities,
         anatomy=known.anatomy,
-        defaults=_defaults(manifest, layout),
+        defaults=_defaults(manifest, layout, marks=config.marks),
     )
 
 
@@ -103,6 +104,12 @@ def require_projector(facts: Facts) -> None:
 def card_of(model: Model, path: Path, *, layout: Layout, verbose: bool) -> ModelCard:
     """Return all there is to know of `model`, whose manifest lies at `path`. Raises Broken."""
     manifest = read_manifest(_read_manifest(path)[0])
+    licences = tuple(_text(layout, layer) for layer in _all(manifest, "license"))
+    return card_of_files(model, licences=licences, verbose=verbose)
+
+
+def card_of_files(model: Model, *, licences: tuple[str, ...] = (), verbose: bool) -> ModelCard:
+    """Return what the headers of a model's files say, beside what is known. Raises Broken."""
     header = _header(model.weights, verbose=verbose)
     return ModelCard(
         model=model,
@@ -110,7 +117,7 @@ def card_of(model: Model, path: Path, *, layout: Layout, verbose: bool) -> Model
         tensors=header.tensors,
         projector_info=_shown(_header(model.projector, verbose=verbose)) if model.projector else None,
         chat_template=text_of(header.fields, "tokenizer.chat_template"),
-        licences=tuple(_text(layout, layer) for layer in _all(manifest, "license")),
+        licences=licences,
     )
 
 
@@ -138,11 +145,12 @@ def _details(config: Config, facts: Facts, *, parent: str) -> ModelDetails:
     )
 
 
-def _defaults(manifest: Manifest, layout: Layout) -> Defaults:
+def _defaults(manifest: Manifest, layout: Layout, *, marks: Mapping[str, str]) -> Defaults:
     system, template = _last(manifest, "system"), _last(manifest, "template", "prompt")
     defaults = Defaults(
         system=_text(layout, system) if system else "",
         template=_text(layout, template) if template else "",
+        marks=marks,
     )
     if layer := _last(manifest, "params"):
         parameters, sampling, load = read_parameters(_document(layout, layer))

@@ -18,7 +18,7 @@ from diglot.core.digest import Digest
 from diglot.core.errors import InvalidField
 from diglot.core.events import Stage, Step
 from diglot.core.model import InvalidName, ModelRef
-from diglot.core.modelfile import ROLES
+from diglot.core.modelfile import MARKS, ROLES
 from diglot.core.recipe import Example, Recipe
 from diglot.core.request import CreateModel
 from diglot.core.source import read_source
@@ -68,7 +68,6 @@ CREATE_WORDS: Final[Mapping[Stage, str]] = MappingProxyType(
     {**PULL_WORDS, "reuse": "using existing layer", "make": "creating new layer"}
 )
 _DECODER: Final = msgspec.json.Decoder(CreateBody)
-_MARKS: Final = ("renderer", "parser", "requires")
 _OPTIONS: Final = frozenset(OptionsBody.__struct_fields__)
 
 
@@ -104,7 +103,7 @@ def parse(wire: Wire) -> Parsed:
         parameters=_parameters(body.parameters or {}),
         messages=tuple(_example(place, each) for place, each in enumerate(body.messages or ())),
         quantization=body.quantize or body.quantization or "",
-        marks={mark: value for mark in _MARKS if (value := getattr(body, mark))},
+        marks={mark: value for mark in MARKS if (value := getattr(body, mark))},
     )
     return Parsed(CreateModel(name, recipe), stream=body.stream is not False, notes=_notes(recipe))
 

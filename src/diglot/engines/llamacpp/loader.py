@@ -50,6 +50,8 @@ class LlamaLoader:
         child = await ChildProcess.start(launch, name=model.name, progress=progress)
         if not model.capabilities.template_tools and model.capabilities.completion:
             _log.info("%s: its chat template knows no tools, they will be listed in the system text", model.name)
+        if not model.anatomy.template and model.capabilities.completion:
+            _log.warning("%s: it brings no chat template; conversations are put to it in ChatML", model.name)
         return LlamaEngine(model, child, transport=Wire(child.port, key=key), sizes=sizes, ids=self._ids)
 
     def _launch(self, model: Model, options: LoadOptions, *, sizes: Sizes, key: str) -> Launch:
