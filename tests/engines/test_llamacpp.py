@@ -119,14 +119,18 @@ def test_a_child_does_not_outlive_a_parent_that_is_killed(chat_model: Model) -> 
     assert alive == []
 
 
-async def test_a_key_is_needed_and_shows_nowhere(chat_model: Model) -> None:
+async def test_a_key_is_needed_and_shows_nowhere(chat_model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "a-key-that-nobody-knows"
+    monkeypatch.setenv("DIGLOT_REMOTE_KEY", "a-key-of-the-server")
+    monkeypatch.setenv("DIGLOT_KEY", "a-key-of-the-server")
     launch = Launch(
         model=str(chat_model.weights), key=key, window=256, pool=256, slots=1, threads=1, batch_threads=1, batch=128
     )
     child = await ChildProcess.start(launch, name="x", progress=nothing)
     shown = psutil.Process(child.pid)
-    assert key not in " ".join([*shown.cmdline(), *shown.environ().values()])
+    open_to_see = " ".join([*shown.cmdline(), *shown.environ().values()])
+    assert key not in open_to_see
+    assert "a-key-of-the-server" not in open_to_see
     for used, status in ((key, 200), ("another", 401)):
         async with Wire(child.port, key=used).send("GET", "/slots") as reply:
             assert reply.status == status

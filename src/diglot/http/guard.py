@@ -75,9 +75,7 @@ class Guard:
         if sum(name.lower() == b"host" for name, _ in scope["headers"]) > 1:
             fault: AnyFault = Forbidden("there is more than one Host")  # Two readers of them may not read the same one.
         elif not self._knows_host(host):
-            fault = Forbidden(
-                f"the Host {host!r} is not served here; the setting `hosts` allows further names"
-            )
+            fault = Forbidden(f"the Host {host!r} is not served here; the setting `hosts` allows further names")
         elif origin and not self._knows_origin(origin, host):
             fault = Forbidden(f"the Origin {origin!r} may not call; the setting `origins` allows further ones")
         elif scope.get("method") == "OPTIONS":

@@ -20,6 +20,7 @@ import msgspec
 
 from diglot.core.errors import LoadFailed
 from diglot.engines.llamacpp.launch import Failed, Launch, Ready, Report
+from diglot.settings import PREFIX, environment
 
 _log = logging.getLogger(__name__)
 _LINES_KEPT = 40
@@ -52,6 +53,9 @@ class ChildProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            env={
+                name: value for name, value in environment().items() if not name.startswith(PREFIX)
+            },  # Keys among them.
             start_new_session=True,  # A Ctrl-C at the terminal is the server's to handle.
         )
         child = cls(process, name)
