@@ -108,3 +108,9 @@ def test_no_part_of_any_name_climbs_out_of_a_folder(text: str) -> None:
 def test_a_part_outside_the_grammar_cannot_be_made_by_hand_either() -> None:
     with pytest.raises(InvalidName):
         ModelRef(model="..", tag="x")
+
+
+def test_names_that_are_equal_are_not_unequal() -> None:
+    assert not ModelRef("a") != ModelRef("A")  # noqa: SIM202  the other operator is what is shown
+    assert ModelRef("a") != ModelRef("b")
+    assert ModelRef("a") != "a"

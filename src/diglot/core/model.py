@@ -94,6 +94,9 @@ class ModelRef(msgspec.Struct, frozen=True, eq=False):
     def __eq__(self, other: object) -> bool:
         return self.key == other.key if isinstance(other, ModelRef) else NotImplemented
 
+    def __ne__(self, other: object) -> bool:  # msgspec has one of its own, which would tell all apart.
+        return self.key != other.key if isinstance(other, ModelRef) else NotImplemented
+
     def __hash__(self) -> int:
         return hash(self.key)
 

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from diglot.core.digest import Digest
-from diglot.core.errors import InvalidField, ModelForeign, ModelNotFound
+from diglot.core.errors import InvalidField, ModelBroken, ModelForeign, ModelNotFound
 from diglot.core.model import InvalidName, ModelRef
 from diglot.core.ports import ModelKeep
 from diglot.core.request import CopyModel, DeleteModel, StoreBlob
@@ -31,6 +31,7 @@ class Holdings:
         self._keep = keep
         self._catalog = catalog
         self._residency = residency
+        self._changed: set[ModelRef] = set()
         self._tidying: asyncio.Task[None] | None = None
 
     async def copy(self, request: CopyModel) -> None:
@@ -73,8 +74,8 @@ class Holdings:
 
     async def changed(self, ref: ModelRef) -> None:
         """See to it that what a name stood for until now goes, once nobody uses it."""
-        self._residency.retire(ref)
-        if not await asyncio.to_thread(self._keep.tidy) and self._tidying is None:
+        self._changed.add(ref)
+        if not await self._tidied() and self._tidying is None:
             self._tidying = asyncio.create_task(self._tidy(), name="remove what is in use no more")
 
     async def close(self) -> None:
@@ -88,9 +89,28 @@ class Holdings:
             left = False
             while not left:
                 await self._residency.let_go()
-                left = await asyncio.to_thread(self._keep.tidy)
+                left = await self._tidied()
         finally:
             self._tidying = None
+
+    async def _tidied(self) -> bool:
+        """Remove what can be; returns whether nothing is left to be removed later.
+
+        Who waited for a model when its name was changed may have loaded it since, so each time is looked anew.
+        """
+        refs = tuple(self._changed)
+        for ref in refs:
+            self._residency.retire(ref, current=await asyncio.to_thread(self._digest, ref))
+        tidied = await asyncio.to_thread(self._keep.tidy)
+        if tidied:
+            self._changed.difference_update(refs)
+        return tidied
+
+    def _digest(self, ref: ModelRef) -> str | None:
+        try:
+            return self._keep.resolve(ref).digest
+        except (ModelNotFound, ModelBroken):
+            return None
 
     async def _missing(self, name: str) -> ModelNotFound | ModelForeign:
         """Return why a name is not among ours."""

@@ -145,10 +145,13 @@ class Residency:
         """Return when the next file is no longer in use."""
         await self._let_go.wait()
 
-    def retire(self, ref: ModelRef) -> None:
-        """Let the model of that name go once nobody uses it, and lend it to nobody else: it is another now, or none."""
+    def retire(self, ref: ModelRef, *, current: str | None) -> None:
+        """Let go of what is in memory under a name, unless it has the digest `current`, which the name stands for now.
+
+        Nobody new is lent it, and it ends with its last user.
+        """
         resident = self._residents.get(ref)
-        if resident is not None:
+        if resident is not None and resident.model.digest != current:
             self._drain(resident)
 
     @contextmanager
