@@ -103,6 +103,11 @@ class Codex:
                     os.killpg(process.pid, signal.SIGKILL)  # Node has started another process, which must not stay.
         return Run(process.returncode, out, err)
 
+    def written(self) -> list[dict[str, Any]]:
+        """Return the lines of the one session that it has written down."""
+        (path,) = self.home.glob("sessions/**/*.jsonl")
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
     def command(
         self, url: str, *, model: str = "scripted", settings: dict[str, str] | None = None
     ) -> tuple[dict[str, str], list[str]]:

@@ -37,12 +37,6 @@ def compactions(prompts: list[str]) -> list[int]:
     return [place for place, prompt in enumerate(prompts) if ASKED in prompt]
 
 
-def kept_by(codex: Codex) -> list[dict[str, Any]]:
-    """Return the lines of the one session that Codex has written down."""
-    (path,) = codex.home.glob("sessions/**/*.jsonl")
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 @pytest.mark.parametrize("flags", [(), ("--sealed",)], ids=["plain", "sealed"])
 def test_a_turn_is_compacted_in_its_middle_and_goes_on_and_so_does_the_session_after_a_restart(
     codex: Codex, tmp_path: Path, flags: tuple[str, ...]
@@ -68,7 +62,8 @@ def test_a_turn_is_compacted_in_its_middle_and_goes_on_and_so_does_the_session_a
     assert "the port is 8123" in prompt
     assert COMMAND in prompt
     assert "which port was it?" in prompt
-    assert ("8123" in json.dumps([line for line in kept_by(codex) if line["type"] == "compacted"])) is (not flags)
+    (line,) = (line for line in codex.written() if line["type"] == "compacted")
+    assert ("8123" in json.dumps(line)) is (not flags)
 
 
 def test_a_compaction_after_a_compaction_takes_the_first_one_in(codex: Codex, tmp_path: Path) -> None:
