@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests tools
 
-.PHONY: serve setup check test bench docs lock clean
+.PHONY: serve setup check test bench conformance docs lock clean
 
 serve:  ## Serve on 127.0.0.1:11435, with ARGS='--port N' and the like
 	@$(PYTHON) tools/setup runtime
@@ -25,6 +25,9 @@ test: setup  ## All tests, with ARGS='-k name' and the like
 
 bench: setup  ## Measure against the engine alone
 	$(BIN)/python -m bench $(ARGS)
+
+conformance: setup  ## The openresponses suite from a checkout, SUITE=DIR, with ARGS='--filter id' and the like
+	$(BIN)/python -m tools.conformance $(SUITE) $(ARGS)
 
 docs: setup  ## Write anew the pages that are made from the code
 	$(BIN)/python -m tools.compat_page
