@@ -92,7 +92,7 @@ class ReasoningReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"
     id: str
     summary: list[SummaryTextReply]
     content: list[ReasoningTextReply] | msgspec.UnsetType = msgspec.UNSET
-    encrypted_content: str | None = None
+    encrypted_content: str | msgspec.UnsetType = msgspec.UNSET
     status: Status = "completed"
 
 
@@ -196,7 +196,7 @@ def _input_reply(item: Item, response: str, place: str) -> Any:
         case Reasoning():
             summary = [SummaryTextReply(item.text)] if item.text else []
             id_ = item.id or item_id("rs", response, place)
-            return ReasoningReply(id=id_, summary=summary, encrypted_content=item.sealed)
+            return ReasoningReply(id=id_, summary=summary, encrypted_content=item.sealed or msgspec.UNSET)
         case ToolCall():
             return call_reply(item, id=item.id or item_id(prefix_of(item), response, place))
         case ToolResult():
