@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from diglot.core.images import NotAnImage, image_of
 
 
-def png(width: int, height: int) -> bytes:
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+def chunk(kind: bytes, data: bytes = b"") -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
+
+def png(width: int, height: int, *, more: bytes = b"") -> bytes:
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b"")
+    data = chunk(b"IDAT", zlib.compress(b"\0\0"))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + more + data + chunk(b"IEND")
 
 
 def jpeg(width: int, height: int) -> bytes:
@@ -105,3 +107,17 @@ def test_any_bytes_are_an_image_or_none(start: bytes, rest: bytes) -> None:
     except NotAnImage:
         return
     assert image.data == start + rest
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        png(1, 1, more=chunk(b"tEXt") * 70_000),
+        b"\xff\xd8" + b"\xff" * 70_000 + jpeg(1, 1)[2:],
+        b"\xff\xd8" + b"\xff\xfe\0\x02" * 70_000 + jpeg(1, 1)[2:],
+    ],
+    ids=["png", "fill", "segments"],
+)
+def test_an_image_of_countless_parts_is_refused_before_they_are_counted(data: bytes) -> None:
+    with pytest.raises(NotAnImage, match="too many parts"):
+        image_of(data)
