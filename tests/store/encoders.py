@@ -36,6 +36,13 @@ ROBERTA: Final[Mapping[str, Any]] = {
 }
 """The settings of a small XLM-RoBERTa; the vocabulary's size follows from the tokenizer."""
 
+RERANKER: Final[Mapping[str, Any]] = {
+    **ROBERTA,
+    "architectures": ["XLMRobertaForSequenceClassification"],
+    "id2label": {"0": "LABEL_0"},
+}
+"""The same with a head that makes one score of a query and a document."""
+
 BERT: Final[Mapping[str, Any]] = {
     "architectures": ["BertModel"],
     "model_type": "bert",
@@ -107,6 +114,10 @@ def tensors_of(config: Mapping[str, Any]) -> dict[str, npt.NDArray[np.float32]]:
         tensors[f"{norm}.bias"] = uniform(width)
     tensors["pooler.dense.weight"] = uniform(width, width)
     tensors["pooler.dense.bias"] = uniform(width)
+    if "id2label" in config:
+        tensors |= {"classifier.dense.weight": uniform(width, width), "classifier.dense.bias": uniform(width)}
+        tensors["classifier.out_proj.weight"] = uniform(len(config["id2label"]), width)
+        tensors["classifier.out_proj.bias"] = uniform(len(config["id2label"]))
     return tensors
 
 

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from diglot.store.convert import CannotConvert, convert_apart
 from diglot.store.convert.writer import convert
 from diglot.store.gguf import Header, read_header
-from tests.store.encoders import BERT, GOLDEN, ROBERTA, lay_encoder, write_json
+from tests.store.encoders import BERT, GOLDEN, RERANKER, ROBERTA, lay_encoder, write_json
 
 
 @pytest.fixture
@@ -160,6 +160,33 @@ def test_settings_that_the_engine_would_not_follow_are_refused(bert: Path, setti
     with pytest.raises(CannotConvert, match=reason):
         convert(bert, bert / "model.gguf")
     assert not (bert / "model.gguf").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ({"id2label": {"0": "no", "1": "yes"}}, "only a head with one output ranks"),
+        ({"type_vocab_size": 2}, "tells two texts apart by their types"),
+        ({"architectures": ["XLMRobertaForTokenClassification"]}, "no plain encoder"),
+    ],
+)
+def test_a_head_that_the_engine_would_not_follow_is_refused(tmp_path: Path, setting: Any, reason: str) -> None:
+    folder = lay_encoder(tmp_path / "ranker", {**RERANKER, **setting}, tokenizer=GOLDEN / "unigram.json")
+    with pytest.raises(CannotConvert, match=reason):
+        convert(folder, folder / "model.gguf")
+
+
+def test_a_head_that_ranks_is_kept(tmp_path: Path) -> None:
+    header = converted(lay_encoder(tmp_path / "ranker", RERANKER, tokenizer=GOLDEN / "unigram.json"))
+    shapes = {tensor.name: tensor.shape for tensor in header.tensors if tensor.name.startswith("cls")}
+    assert shapes == {
+        "cls.weight": (64, 64),
+        "cls.bias": (64,),
+        "cls.output.weight": (64, 1),
+        "cls.output.bias": (1,),
+    }
+    assert header.fields["bert.pooling_type"] == 4
+    assert header.fields["tokenizer.ggml.add_sep_token"] is True
 
 
 @pytest.mark.parametrize(

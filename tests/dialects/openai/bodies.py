@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from diglot.dialects.openai import chat, completions, embeddings
-from diglot.dialects.openai.compat import CHAT, COMPLETIONS, EMBEDDINGS
+from diglot.dialects.openai import chat, completions, embeddings, rerank
+from diglot.dialects.openai.compat import CHAT, COMPLETIONS, EMBEDDINGS, RERANK
 from diglot.dialects.openai.compat_responses import COMPACT, COUNT, RESPONSES
 from diglot.dialects.openai.responses import compact, count, create
 from diglot.dialects.operation import Parsed, Wire
@@ -14,6 +14,7 @@ PARSERS: Final[dict[str, Callable[[Wire], Parsed]]] = {
     CHAT: chat.parse,
     COMPLETIONS: completions.parse,
     EMBEDDINGS: embeddings.parse,
+    RERANK: rerank.parse,
     RESPONSES: create.parse,
     COMPACT: compact.parse,
     COUNT: count.parse,
@@ -22,6 +23,7 @@ LEAST: Final[dict[str, dict[str, Any]]] = {
     CHAT: {"messages": [{"role": "user", "content": "hi"}]},
     COMPLETIONS: {"prompt": "Once"},
     EMBEDDINGS: {"input": "hi"},
+    RERANK: {"query": "hi", "documents": ["a"]},
     RESPONSES: {"input": "hi"},
     COMPACT: {"model": "m", "input": "hi"},
     COUNT: {"input": "hi"},

@@ -15,7 +15,7 @@ from openai.types.chat import completion_create_params as chat_create_params
 from openai.types.responses import input_token_count_params, response_compact_params, response_create_params
 
 from diglot.dialects.openai import DIALECT
-from diglot.dialects.openai.compat import CHAT, COMPLETIONS, EMBEDDINGS, TRAITS
+from diglot.dialects.openai.compat import CHAT, COMPLETIONS, EMBEDDINGS, RERANK, TRAITS
 from diglot.dialects.openai.compat_responses import COMPACT, COUNT, RESPONSES, RESPONSES_TRAITS
 from tests.dialects.openai.bodies import LEAST, PARSERS, SCHEMA, said, user
 from tests.dialects.openai.material import SHOWN, data_url, png, refusal, wire
@@ -115,6 +115,9 @@ REFUSED: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     (CHAT, "web_search_options", {"web_search_options": {}}),
     (CHAT, "moderation", {"moderation": {"model": "m"}}),
     (COMPLETIONS, "best_of", {"best_of": 2}),
+    (RERANK, "max_tokens_per_doc", {"max_tokens_per_doc": 100}),
+    (RERANK, "max_chunks_per_doc", {"max_chunks_per_doc": 1}),
+    (RERANK, "truncate_prompt_tokens", {"truncate_prompt_tokens": 100}),
 )
 
 

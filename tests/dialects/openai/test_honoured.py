@@ -7,7 +7,7 @@ import pytest
 
 from diglot.core.items import Image, Message, Reasoning, Text, ToolCall, ToolResult
 from diglot.core.request import AnyJson, JsonSchema, ToolChoice, ToolMode, ToolSpec
-from diglot.dialects.openai.compat import CHAT, COMPLETIONS, EMBEDDINGS
+from diglot.dialects.openai.compat import CHAT, COMPLETIONS, EMBEDDINGS, RERANK
 from diglot.dialects.operation import Parsed
 from tests.dialects.openai.bodies import LEAST, PARSERS, SCHEMA, said, user
 from tests.dialects.openai.material import data_url, function, png, wire
@@ -107,7 +107,7 @@ def _option_cases() -> Iterator[Case]:
 
 
 def _residence_cases() -> Iterator[Case]:
-    for operation in (CHAT, COMPLETIONS, EMBEDDINGS):
+    for operation in (CHAT, COMPLETIONS, EMBEDDINGS, RERANK):
         look = _of("residence")
         yield Case(operation, "model", {"model": "a/b:c"}, lambda parsed, look=look: look(parsed).model, "a/b:c")  # type: ignore[misc]
         yield Case(operation, "model", {"model": "a/b:c"}, lambda parsed: parsed.view.model, "a/b:c")
@@ -255,6 +255,10 @@ def _raw_cases() -> Iterator[Case]:
     for given, inputs in ((["a", ""], ("a", "")), ([1, 2], ((1, 2),)), ([[1], [2, 3]], ((1,), (2, 3)))):
         yield Case(EMBEDDINGS, "input", {"input": given}, look, inputs)
     yield Case(EMBEDDINGS, "dimensions", {"dimensions": 8}, _of("dimensions"), 8)
+    yield Case(RERANK, "query", {"query": "why"}, _of("query"), "why")
+    yield Case(RERANK, "documents documents.text", {"documents": ["a", {"text": "b"}]}, _of("documents"), ("a", "b"))
+    yield Case(RERANK, "top_n", {"top_n": 2}, lambda parsed: parsed.view.most, 2)
+    yield Case(RERANK, "return_documents", {"return_documents": True}, lambda parsed: parsed.view.documents, ("a",))
     packed = {"encoding_format": "base64"}
     yield Case(EMBEDDINGS, "encoding_format", packed, lambda parsed: parsed.view.base64, seen=True)
 

@@ -21,11 +21,13 @@ T = TypeVar("T")
 
 _FAMILIES: Final = ("bert", "camembert", "xlm-roberta")
 _ROBERTA: Final = ("camembert", "xlm-roberta")
+_RANKING: Final = "ForSequenceClassification"
 _LARGEST: Final = 1 << 26
 
 MEAN: Final = 1
 CLS: Final = 2
 LAST: Final = 3
+RANK: Final = 4
 
 _OUTER: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -47,6 +49,8 @@ _LAYER: Final[Mapping[str, str]] = MappingProxyType(
         "output.LayerNorm": "layer_output_norm",
     }
 )
+_HEAD: Final[Mapping[str, str]] = MappingProxyType({"classifier.dense": "cls", "classifier.out_proj": "cls.output"})
+"""What makes one score of the first token: of RoBERTa's kind, which two texts in one input are told apart by marks alone."""
 _NAME = re.compile(
     r"(?:bert\.|roberta\.)?(?:(?P<outer>embeddings\.\w+)|encoder\.layer\.(?P<layer>\d+)\.(?P<inner>[\w.]+))\.(?P<part>\w+)"
 )
@@ -75,6 +79,7 @@ class Encoder(msgspec.Struct, frozen=True, kw_only=True):
     position_embedding_type: str = "absolute"
     is_decoder: bool = False
     architectures: tuple[str, ...] = ()
+    id2label: Mapping[str, str] = msgspec.field(default_factory=dict)
     name: str = msgspec.field(default="", name="_name_or_path")
     pooling: int = MEAN
 
@@ -82,6 +87,11 @@ class Encoder(msgspec.Struct, frozen=True, kw_only=True):
     def skipped_positions(self) -> int:
         """Rows at the head of the position embeddings that no token uses: RoBERTa counts from behind the padding."""
         return self.pad_token_id + 1 if self.model_type in _ROBERTA else 0
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it has a head that makes one score of two texts."""
+        return self.model_type in _ROBERTA and any(name.endswith(_RANKING) for name in self.architectures)
 
     @property
     def context_length(self) -> int:
@@ -95,7 +105,11 @@ def read_encoder(folder: Path) -> Encoder:
     if encoder.model_type not in _FAMILIES:
         raise CannotConvert(f"model type {encoder.model_type!r} is none of {', '.join(_FAMILIES)}")
     heads = [name for name in encoder.architectures if "Classification" in name or "QuestionAnswering" in name]
-    if heads or encoder.is_decoder:
+    if encoder.ranks and len(encoder.id2label) != 1:
+        raise CannotConvert("it sorts texts into classes, and only a head with one output ranks them (id2label)")
+    if encoder.ranks and encoder.type_vocab_size > 1:
+        raise CannotConvert("it tells two texts apart by their types, which the engine does not")
+    if (heads and not encoder.ranks) or encoder.is_decoder:
         raise CannotConvert(f"it is no plain encoder: {', '.join(heads) or 'is_decoder is set'}")
     if encoder.hidden_act != "gelu":
         raise CannotConvert(f"hidden_act {encoder.hidden_act!r} is not what the engine computes, only 'gelu'")
@@ -105,13 +119,16 @@ def read_encoder(folder: Path) -> Encoder:
         raise CannotConvert(f"{encoder.num_attention_heads} heads do not divide a hidden size of {encoder.hidden_size}")
     if encoder.context_length < 1:
         raise CannotConvert("it has no position embeddings")
-    return msgspec.structs.replace(encoder, pooling=_read_pooling(folder))
+    return msgspec.structs.replace(encoder, pooling=RANK if encoder.ranks else _read_pooling(folder))
 
 
-def tensor_name(name: str) -> str | None:
-    """Return what a tensor is called in GGUF, None for one that embeddings do not need. Raises CannotConvert."""
+def tensor_name(name: str, *, ranks: bool = False) -> str | None:
+    """Return what a tensor is called in GGUF, None for one that is not needed. Raises CannotConvert."""
     if _UNUSED.fullmatch(name):
         return None
+    whole, _, last = name.rpartition(".")
+    if ranks and whole in _HEAD:
+        return f"{_HEAD[whole]}.{last}"
     match = _NAME.fullmatch(name)
     part = _PARTS.get(match["part"]) if match else None
     if match and part:
@@ -125,6 +142,8 @@ def tensor_name(name: str) -> str | None:
 def expected_tensors(encoder: Encoder) -> frozenset[str]:
     """Return the names of all tensors that a whole encoder has."""
     stems = [*_OUTER.values(), *(f"blk.{n}.{s}" for n in range(encoder.num_hidden_layers) for s in _LAYER.values())]
+    if encoder.ranks:
+        stems += _HEAD.values()
     embeddings = {"token_embd", "position_embd", "token_types"}
     return frozenset(
         f"{stem}.{part}" for stem in stems for part in ("weight", "bias") if part == "weight" or stem not in embeddings

@@ -45,6 +45,8 @@ def convert(source: Path, target: Path, *, element: Element = "f16") -> None:
     try:
         _describe(writer, encoder, element=element)
         _add_vocabulary(writer, vocabulary)
+        if encoder.ranks:
+            writer.add_bool("tokenizer.ggml.add_sep_token", True)  # Two marks between the texts, as RoBERTa has learnt.
         for name in sorted(tensors, key=_place):
             _add_tensor(writer, name, tensors.pop(name), element=element)
         writer.write_header_to_file()
@@ -109,7 +111,7 @@ def _read_tensors(source: Path, encoder: Encoder) -> Iterator[tuple[str, Matrix]
         try:
             with safe_open(path, framework="numpy") as opened:
                 for old in opened.keys():  # noqa: SIM118 (this is no mapping)
-                    if name := tensor_name(old):
+                    if name := tensor_name(old, ranks=encoder.ranks):
                         short = opened.get_slice(old).get_dtype() == "BF16"
                         tensor = _read_short(path, old) if short else opened.get_tensor(old)
                         yield name, _shaped(name, tensor, encoder)
@@ -149,6 +151,9 @@ def _shaped(name: str, tensor: npt.NDArray[Any], encoder: Encoder) -> Matrix:
         "ffn_up.weight": (wide, width),
         "ffn_up.bias": (wide,),
         "ffn_down.weight": (width, wide),
+        "cls.weight": (width, width),
+        "cls.output.weight": (1, width),
+        "cls.output.bias": (1,),
     }
     square = name.startswith("blk.") and name.endswith(".weight") and "norm" not in name
     short = name.split(".", 2)[2] if name.startswith("blk.") else name
