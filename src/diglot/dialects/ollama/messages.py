@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import defaultdict, deque
 
 import msgspec
 
@@ -72,12 +73,39 @@ class _Pending(msgspec.Struct, frozen=True):
     name: str
 
 
+class _Waiting:
+    """Calls without a result. Each stands in a queue for every way to ask for it, so that none is searched for."""
+
+    def __init__(self) -> None:
+        self._queues: defaultdict[tuple[str, str], deque[_Pending]] = defaultdict(deque)
+        self._taken: set[str] = set()
+
+    def add(self, call: _Pending) -> None:
+        ways = [("id", call.given), ("any", call.name), ("any", "")]
+        for way in ways if call.given else [*ways[1:], ("bare", call.name), ("bare", "")]:
+            self._queues[way].append(call)
+
+    def take(self, given: str, name: str | None) -> _Pending | None:
+        """Return the call that a result belongs to: by id, else the oldest of that name, else the oldest.
+
+        A result with an id belongs to no call with another one.
+        """
+        for way in [("id", given), ("bare", name or "")] if given else [("any", name or "")]:
+            queue = self._queues[way]
+            while queue:
+                call = queue.popleft()
+                if call.call_id not in self._taken:
+                    self._taken.add(call.call_id)
+                    return call
+        return None
+
+
 class _Reading:
     """The items so far, and the calls without a result."""
 
     def __init__(self) -> None:
         self.items: list[Item] = []
-        self.pending: list[_Pending] = []
+        self.waiting = _Waiting()
         self.used: set[str] = set()
         self.calls = 0
 
@@ -113,7 +141,7 @@ class _Reading:
         self.calls += 1
         given = body.id or ""
         pending = _Pending(call_id=self.fresh(given), given=given, name=function.name)
-        self.pending.append(pending)
+        self.waiting.add(pending)
         return ToolCall(call_id=pending.call_id, name=function.name, arguments=arguments_of(function, field))
 
     def fresh(self, given: str) -> str:
@@ -126,20 +154,10 @@ class _Reading:
 
     def result(self, message: MessageBody, content: tuple[Part, ...]) -> ToolResult:
         given, name = message.tool_call_id or "", message.tool_name or None
-        call = self.answered(given, name)
+        call = self.waiting.take(given, name)
         if call is None:
             return ToolResult(call_id=given or f"result_{len(self.items)}", content=content, name=name)
-        self.pending.remove(call)
         return ToolResult(call_id=call.call_id, content=content, name=name or call.name)
-
-    def answered(self, given: str, name: str | None) -> _Pending | None:
-        """Return the call that a result belongs to: by id, else the oldest of that name, else the oldest."""
-        for call in self.pending:
-            if given and call.given == given:
-                return call
-        unnamed = [call for call in self.pending if not (given and call.given)]
-        alike = [call for call in unnamed if name == call.name] if name else unnamed
-        return alike[0] if alike else None
 
 
 def _text(content: str | list[PartBody] | None, field: str) -> str:
