@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from diglot.dialects.operation import Trait
+from diglot.dialects.operation import Support, Trait
 
 RESPONSES: Final = "POST /v1/responses"
 COMPACT: Final = "POST /v1/responses/compact"
@@ -75,29 +75,33 @@ _EVERYWHERE: Final = (
 _NO_ANSWER: Final = "no answer is made"
 
 
-def _lines(operation: str, fields: str, support: str, note: str = "") -> Iterator[Trait]:
-    return (Trait(operation=operation, field=field, support=support, note=note) for field in fields.split())  # type: ignore[arg-type]
+def _lines(operation: str, fields: str, *, support: Support, note: str = "") -> Iterator[Trait]:
+    return (Trait(operation=operation, field=field, support=support, note=note) for field in fields.split())
 
 
 def _traits() -> Iterator[Trait]:
     for operation in (RESPONSES, COMPACT, COUNT):
-        yield from _lines(operation, _PROMPT, "honoured")
-        yield from _lines(operation, "input.content.file_data input.content.filename", "honoured", "files of text")
-        yield from _lines(operation, "input.output.file_data input.output.filename", "honoured", "files of text")
+        yield from _lines(operation, _PROMPT, support="honoured")
+        yield from _lines(
+            operation, "input.content.file_data input.content.filename", support="honoured", note="files of text"
+        )
+        yield from _lines(
+            operation, "input.output.file_data input.output.filename", support="honoured", note="files of text"
+        )
         if operation == RESPONSES:
-            yield from _lines(operation, _ANSWER, "honoured")
-            yield from _lines(operation, "background", "honoured", "not together with stream")
+            yield from _lines(operation, _ANSWER, support="honoured")
+            yield from _lines(operation, "background", support="honoured", note="not together with stream")
         elif operation == COMPACT:
-            yield from _lines(operation, "store", "honoured", "off by default")
-            yield from _lines(operation, "background", "refused", "the client waits for it")
+            yield from _lines(operation, "store", support="honoured", note="off by default")
+            yield from _lines(operation, "background", support="refused", note="the client waits for it")
         for fields, note in _REFUSED:
-            yield from _lines(operation, fields, "refused", note)
+            yield from _lines(operation, fields, support="refused", note=note)
         for fields, note in _EVERYWHERE:
-            yield from _lines(operation, fields, "ignored", note)
+            yield from _lines(operation, fields, support="ignored", note=note)
         if operation == COMPACT:
-            yield from _lines(operation, _ANSWER.replace(" store ", " "), "ignored", _NO_ANSWER)
+            yield from _lines(operation, _ANSWER.replace(" store ", " "), support="ignored", note=_NO_ANSWER)
         elif operation == COUNT:
-            yield from _lines(operation, f"{_ANSWER} background", "ignored", _NO_ANSWER)
+            yield from _lines(operation, f"{_ANSWER} background", support="ignored", note=_NO_ANSWER)
 
 
 RESPONSES_TRAITS: Final[tuple[Trait, ...]] = tuple(_traits())
