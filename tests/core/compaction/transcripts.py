@@ -53,9 +53,11 @@ _steps = st.one_of(
 )
 
 
-def transcripts(*, largest: int = 25) -> st.SearchStrategy[tuple[Item, ...]]:
-    """Conversations of up to so many steps, each an item or a call with its result."""
-    return st.lists(_steps, max_size=largest).map(lambda steps: tuple(item for step in steps for item in step))
+def transcripts(*, least: int = 0, largest: int = 25) -> st.SearchStrategy[tuple[Item, ...]]:
+    """Conversations of so many steps, each an item or a call with its result."""
+    return st.lists(_steps, min_size=least, max_size=largest).map(
+        lambda steps: tuple(item for step in steps for item in step)
+    )
 
 
 def talk(text: str = "do it") -> tuple[Item, ...]:

@@ -15,7 +15,7 @@ import msgspec
 _WHOLE = 0.45
 _RETAINED = 0.4
 _RETAINED_OF_WHOLE = 0.75
-_CHOSEN_OF_WHOLE = 0.125  # A small model's choice is little better than chance; the record quotes what tells most.
+_CHOSEN_OF_WHOLE = 0.0625  # A small model's choice is little better than chance; the record quotes what tells most.
 _LEAST = 0.12
 _FILLED = 0.75
 _GAIN = 0.6

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bench.compaction.sessions import make_session
-from diglot.core.compaction.record import Record, record_of, write_record
+from diglot.core.compaction.record import Record, read_summary, record_of, write_record
 from diglot.core.compaction.record.values import FileChange, Ledger, Line, Problem, Run, Step
 from diglot.core.items import Item, Text, ToolCall, ToolResult, said
 
@@ -25,9 +25,28 @@ def test_room_for_more_never_costs_a_line() -> None:
     record = record_of(make_session(7, kind="codex", language="en", tokens=4000).items, None)
     before: list[str] = []
     for characters in range(200, 6000, 61):
-        lines = write_record(record, characters=characters).split("\n")
-        assert set(before) - {"$0 …"} <= set(lines)
+        text = write_record(record, characters=characters).replace("\n:", "\n|").replace("\n;", "\n&")
+        lines = text[: text.index("## Files")].split("\n") + text.partition("## Plan")[2].split("\n")
+        assert set(before) <= set(lines)
         before = lines
+
+
+def test_files_of_a_folder_share_a_line_and_are_read_back() -> None:
+    paths = ("src/app/a.py", "tests/b.py", "src/app/c.py", "d.py", "src/app/e f.py")
+    files = (*(FileChange(path, "updated") for path in paths), FileChange("src/app/g.py", "moved", "src/app/h.py"))
+    text = write_record(Record(Ledger(files=files)), characters=9999)
+    assert "- updated src/app/\ta.py c.py\n- updated tests/b.py\n" in text
+    read, _ = read_summary(text)
+    assert read is not None
+    assert sorted(read.ledger.files, key=repr) == sorted(files, key=repr)
+
+
+def test_a_printed_line_whose_call_has_no_room_says_so_and_is_read_back() -> None:
+    excerpt = (Line("$", 0, "make " * 40), Line("|", 9, "error: E1234"), Line("|", 9, "port 8123"))
+    text = write_record(Record(excerpt=excerpt), characters=200)
+    assert text.endswith("\n:9 error: E1234\n|9 port 8123")
+    read, _ = read_summary(text)
+    assert read == Record(excerpt=(Line(":", 9, "error: E1234"), Line("|", 9, "port 8123")))
 
 
 def test_a_rare_line_rises_above_two_hundred_alike() -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 FileKind = Literal["added", "updated", "written", "deleted", "moved"]
 StepStatus = Literal["active", "open", "done"]
-Mark = Literal["@", ">", "~", "$", "&", "|"]
+Mark = Literal["@", ">", "~", "$", "&", "|", ";", ":"]
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\-_])")
 _BREAKS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")
@@ -73,7 +73,7 @@ class Line(msgspec.Struct, frozen=True):
     """A line of the excerpt, quoted.
 
     `mark` says whose: `@` the user, `>` the agent, `~` the agent's thought, `$` a call, `&` more of what a call
-    was given, `|` what it printed. `level`, 0 to 9, says how telling it was among all that it stood in.
+    was given, `|` what it printed; `;` and `:` are these two below a call that was left out. `level`, 0 to 9, says how telling it was among all that it stood in.
     """
 
     mark: Mark

@@ -4,7 +4,7 @@ Every line of the record starts with a mark of ours, so that nothing quoted can 
 whatever it says. What a line is worth decides whether it finds room; where it stands is always the order of
 the conversation. The model's prose comes last, below a heading that no quoted line can form.
 
-Invariants: `read_summary` undoes `write_summary`; a text is never longer than asked; more room only adds lines.
+Invariants: `read_summary` undoes `write_summary`, but that files of one folder come together; a text is never longer than asked; more room only adds lines.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _HEADINGS = (
     "## Test results",
     "## Errors",
     "## Commands",
-    "## Excerpt: @ user, > agent, ~ thought, $ call, & given, | printed; 0 to 9: how telling",
+    "## Excerpt: @ user, > agent, ~ thought, $ call, & given, | printed (; and : without their call); 0 to 9: how telling",
 )
-_GAP = "$0 …"
+_HEADLESS: Final[dict[Mark, Mark]] = {"&": ";", "|": ":"}
 _RECENT = 2500
 _RECENT_BONUS = 2
 _EXCERPT = 5
@@ -53,16 +53,27 @@ _STEP = re.compile(r"- (\[.\]) (.*)")
 _CHECK = re.compile(r"- ([^\t]*)\t(.*)")
 _PROBLEM = re.compile(r"- (open|passed later): ([^\t]*)\t(.*)")
 _RUN = re.compile(r"- exit (\?|-?\d+) x(\d+): (.*)")
-_LINE = re.compile(r"([@>~$&|])(\d) (.*)")
+_FILES = re.compile(r"- (added|updated|written|deleted) ([^\t]*/)\t([\w.@+-]+(?: [\w.@+-]+)*)")
+_NAME = re.compile(r"[\w.@+-]+")
+_LINE = re.compile(r"([@>~$&|;:])(\d) (.*)")
 
 
 class _Entry(msgspec.Struct):
-    """A line of the text: its section, what it is worth, and the line that it belongs under."""
+    """A line of the text: its section, what it is worth, and the line that it belongs under.
+
+    `group` is how it begins where others that begin so can stand in the same line.
+    """
 
     section: int
     worth: float
     text: str
     head: int = -1
+    group: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it adds to the line of its group."""
+        return self.text[len(self.group) :]
 
 
 def write_record(record: Record, *, characters: int) -> str:
@@ -70,24 +81,20 @@ def write_record(record: Record, *, characters: int) -> str:
     entries = list(_ledger_entries(record.ledger))
     entries += _excerpt_entries(record.excerpt, first=len(entries))
     chosen: set[int] = set()
-    sections: set[int] = set()
-    gaps: set[int] = set()
+    begun: set[int | str] = set()
     room = characters - len(_TITLE)
     for index in sorted(range(len(entries)), key=lambda index: _order(entries[index], index)):
         entry = entries[index]
-        cost = 1 + len(entry.text)
-        if entry.section not in sections:
+        cost = 1 + len(entry.name if entry.group in begun else entry.text)
+        if entry.group and entry.group not in begun:
+            cost += 1  # The tab, should others come into the line.
+        if entry.section not in begun:
             cost += 1 + len(_HEADINGS[entry.section])
-        headless = entry.head >= 0 and entry.head not in chosen and entry.head not in gaps
-        if headless:
-            cost += 1 + len(_GAP)
         if cost > room:  # Going on with shorter lines would make what stays depend on the room.
             break
         room -= cost
-        if headless:
-            gaps.add(entry.head)
         chosen.add(index)
-        sections.add(entry.section)
+        begun |= {entry.section, entry.group} if entry.group else {entry.section}
     return "\n".join((_TITLE, *_laid_out(entries, chosen)))
 
 
@@ -97,22 +104,34 @@ def _order(entry: _Entry, place: int) -> tuple[float, int]:
 
 
 def _laid_out(entries: Sequence[_Entry], chosen: set[int]) -> Iterator[str]:
+    groups: dict[str, list[str]] = {}
+    for index in sorted(chosen):
+        groups.setdefault(entries[index].group, []).append(entries[index].name)
     section, head = -1, -1
     for index in sorted(chosen):
         entry = entries[index]
         if entry.section != section:
             section = entry.section
             yield _HEADINGS[section]
-        if entry.head not in {-1, head} and entry.head not in chosen:
-            yield _GAP
+        headless = entry.head not in {-1, head} and entry.head not in chosen
         head = entry.head if entry.head >= 0 else index
-        yield entry.text
+        if entry.group:
+            names = groups.pop(entry.group, [])
+            if names:
+                yield entry.text if len(names) == 1 else f"{entry.group}\t{' '.join(names)}"
+        elif headless:
+            yield _HEADLESS.get(cast("Mark", entry.text[0]), entry.text[0]) + entry.text[1:]
+        else:
+            yield entry.text
 
 
 def _ledger_entries(ledger: Ledger) -> Iterator[_Entry]:
     """Yield the ledger's lines. What is open and new is worth most; of each kind, older ones are worth less."""
     for age, change in _aged(ledger.files):
-        yield _Entry(0, 14 - age / 40, _file_line(change))
+        folder, slash, name = change.path.rpartition("/")
+        grouped = slash and change.kind != "moved" and not change.source and _NAME.fullmatch(name)
+        group = f"- {change.kind} {folder}/" if grouped else ""
+        yield _Entry(0, 14 - age / 40, _file_line(change), group=group)
     for place, step in enumerate(ledger.plan):
         yield _Entry(1, (5 if step.status == "done" else 13) - place / 8, f"- {_BOXES[step.status]} {step.text}")
     for age, check in _aged(ledger.checks):
@@ -173,9 +192,12 @@ def _read(lines: Sequence[str]) -> Record | None:
             section = _HEADINGS.index(line)
         elif line:
             value = _READERS[section](line) if section >= 0 else None
-            if value is None:
+            if value is not None:
+                read[section].append(value)
+            elif section == 0 and (several := _read_files(line)):
+                read[section].extend(several)
+            else:
                 return None
-            read[section].append(value)
     files, plan, checks, problems, runs, excerpt = read
     return msgspec.convert(
         {
@@ -185,6 +207,13 @@ def _read(lines: Sequence[str]) -> Record | None:
         Record,
         from_attributes=True,
     )
+
+
+def _read_files(line: str) -> list[FileChange]:
+    """Read a line that names several files of one folder."""
+    found = _FILES.fullmatch(line)
+    kind = cast("FileKind", found[1]) if found else "updated"
+    return [FileChange(found[2] + name, kind) for name in found[3].split(" ")] if found else []
 
 
 def _read_file(line: str) -> FileChange | None:
