@@ -86,7 +86,10 @@ def test_reasoning_is_shown_as_a_summary_where_one_was_asked_for() -> None:
 def test_reasoning_is_shown_as_it_was_where_none_was() -> None:
     events = middle(ReasoningDelta("h"), ReasoningDelta("m"), view=OPEN)
     kind = "response.reasoning_text"
-    assert kinds(events) == [ADDED, f"{kind}.delta", f"{kind}.delta", f"{kind}.done", DONE]
+    text = [f"{kind}.delta", f"{kind}.delta", f"{kind}.done"]
+    assert kinds(events) == [ADDED, "response.content_part.added", *text, "response.content_part.done", DONE]
+    assert events[1]["part"] == {"type": "reasoning_text", "text": ""}
+    assert events[-2]["part"] == {"type": "reasoning_text", "text": "hm"}
     assert events[-1]["item"]["content"] == [{"type": "reasoning_text", "text": "hm"}]
     assert events[-1]["item"]["summary"] == []
 
@@ -172,8 +175,8 @@ def test_an_open_item_is_closed_before_the_next_one() -> None:
 def test_a_compaction_comes_first_and_the_answer_goes_on() -> None:
     events = read(streamed([Progress("prefill"), compacted(), *run(TextDelta("Hi"))[1:]]))
     validated(events)
-    assert kinds(events) == [*BEGUN, ADDED, "response.compaction.compacting", DONE, *TEXT, "response.completed"]
-    assert events[4]["item"] == {"type": "compaction", "id": f"cmp_{ID}_0", "encrypted_content": "folded"}
+    assert kinds(events) == [*BEGUN, ADDED, DONE, *TEXT, "response.completed"]
+    assert events[3]["item"] == {"type": "compaction", "id": f"cmp_{ID}_0", "encrypted_content": "folded"}
     assert events[-1]["response"]["usage"]["total_tokens"] == 10
 
 

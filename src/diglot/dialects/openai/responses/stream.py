@@ -207,7 +207,8 @@ class ResponseStream:
     def _thought_begun(self, run: _Run) -> bytes:
         if self._view.open_text:
             empty: list[ReasoningTextReply] = []
-            return self._added(ReasoningReply(id=run.id, summary=[], content=empty, status="in_progress"))
+            added = self._added(ReasoningReply(id=run.id, summary=[], content=empty, status="in_progress"))
+            return added + self._part("response.content_part.added", run, content_index=0, part=ReasoningTextReply(""))
         added = self._added(ReasoningReply(id=run.id, summary=[], status="in_progress"))
         part = SummaryTextReply("")
         return added + self._part("response.reasoning_summary_part.added", run, summary_index=0, part=part)
@@ -232,7 +233,11 @@ class ResponseStream:
     def _thought_done(self, run: _Run, text: str, status: calls.Status) -> bytes:
         item = reasoning_reply(text, id=run.id, open_text=self._view.open_text, status=status)
         if self._view.open_text:
-            return self._part("response.reasoning_text.done", run, content_index=0, text=text) + self._done(item)
+            return (
+                self._part("response.reasoning_text.done", run, content_index=0, text=text)
+                + self._part("response.content_part.done", run, content_index=0, part=ReasoningTextReply(text))
+                + self._done(item)
+            )
         part = SummaryTextReply(text)
         return (
             self._part("response.reasoning_summary_text.done", run, summary_index=0, text=text)
@@ -273,11 +278,9 @@ class ResponseStream:
         return piece
 
     def _compacted(self, event: Compacted) -> bytes:
+        """Render a compaction. That it is under way is not told: OpenAI's package for JS breaks off at that event."""
         item = compaction_reply(event.item, id=self._id("cmp"))
-        index = len(self._output)
-        begun = self._added(CompactionReply(id=item.id, encrypted_content=""))
-        under_way = self._event("response.compaction.compacting", item_id=item.id, output_index=index)
-        return begun + under_way + self._done(item)
+        return self._added(CompactionReply(id=item.id, encrypted_content="")) + self._done(item)
 
     def _id(self, prefix: str) -> str:
         return item_id(prefix, self._stamp.id, len(self._output))
