@@ -27,6 +27,9 @@ from diglot.core.durations import InvalidDuration, seconds_of
         (-1, math.inf),
         ("-1s", math.inf),
         ("-0s", 0.0),
+        ("300", 300.0),
+        ("1.5", 1.5),
+        ("-1", math.inf),
     ],
 )
 def test_a_duration_is_read(written: float | str, seconds: float) -> None:
@@ -41,4 +44,4 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 def test_a_number_without_a_unit_is_told_so() -> None:
     with pytest.raises(InvalidDuration, match="missing unit"):
-        seconds_of("-1")
+        seconds_of("1m30")

@@ -17,13 +17,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from diglot.core.digest import Digest
-from diglot.core.errors import ContextExceeded, EngineCrashed, Fault, ModelNotFound, UnknownResponse, WrongDigest
+from diglot.core.errors import ContextExceeded, EngineCrashed, Fault, ModelNotFound, WrongDigest
 from diglot.core.events import Event, Finished, Progress, Started, Step, TextDelta, Usage
 from diglot.core.model import Anatomy, Capabilities, Defaults, Model, ModelCard, ModelDetails, ModelRef
 from diglot.core.ports import LoadProgress
 from diglot.core.recipe import Recipe
 from diglot.core.request import Conversation, Embedding, Generation, LoadOptions, Rerank, Residence
-from diglot.core.result import Embedded, Ranked, Stored
+from diglot.core.result import Embedded, Ranked
 from diglot.core.source import Source
 from diglot.services.catalog import Catalog
 from diglot.services.compact import Compact
@@ -37,6 +37,7 @@ from diglot.services.presence import Presence
 from diglot.services.residency import Policy, Residency
 from diglot.services.respond import Responses
 from diglot.services.transfer import Transfer
+from tests.services.memory import Memory
 
 _TURNS: Final = 40
 NOW: Final = 1_700_000_000.0
@@ -271,6 +272,7 @@ class Supplies:
         self.gate = asyncio.Event()
         self.gate.set()
         self.begun: list[tuple[object, bool]] = []
+        self.then: Callable[[], object] = lambda: None
         self.given_up = 0
 
     def pull(self, source: Source, *, insecure: bool) -> AsyncGenerator[Step]:
@@ -289,28 +291,12 @@ class Supplies:
                 await self.gate.wait()
                 if isinstance(step, Exception):
                     raise step
+                if step.stage == "done":
+                    self.then()
                 yield step
         except (asyncio.CancelledError, GeneratorExit):
             self.given_up += 1
             raise
-
-
-class Memory:
-    """Responses kept in memory."""
-
-    def __init__(self) -> None:
-        self.responses: dict[str, Stored] = {}
-
-    def put(self, response: Stored) -> None:
-        self.responses[response.id] = response
-
-    def get(self, response: str) -> Stored:
-        if response not in self.responses:
-            raise UnknownResponse(response)
-        return self.responses[response]
-
-    def forget(self, response: str) -> None:
-        del self.responses[self.get(response).id]
 
 
 class NoSeal:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from diglot.core.model import ModelRef
+from diglot.core.ports import ModelStore
 from diglot.store.local import LocalStore
 
 SHARED = ModelRef(model="shared")
@@ -17,7 +18,7 @@ def files(store: LocalStore, folder: str = "") -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
 
 
-def names(store: LocalStore) -> list[str]:
+def names(store: ModelStore) -> list[str]:
     return [model.name for model in store.list()]
 
 

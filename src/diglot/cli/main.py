@@ -35,6 +35,7 @@ VERBS: Final[Mapping[str, str]] = MappingProxyType(
         "ps": "List the models that are loaded.",
         "stop": "Unload models.",
         "pull": "Get models: from a registry, Hugging Face, a URL or a file.",
+        "create": "Make a model of a Modelfile.",
         "push": "Bring a model to its registry.",
         "cp": "Give a model a further name.",
         "rm": "Remove models.",

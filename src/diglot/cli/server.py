@@ -9,9 +9,10 @@ Invariant: a stream that is left is closed at once, and so the answer is given u
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 import click
@@ -23,11 +24,15 @@ from diglot.framing.ndjson import NdjsonDecoder
 from diglot.settings import Settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import httpx2
 
 T = TypeVar("T")
 CONNECT: Final = 5.0
 PATIENCE: Final = 30.0
+_PIECE: Final = 1 << 20
+_NOT_FOUND: Final = 404
 _ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104  read, not bound to
 
 url_option = click.option("--url", metavar="URL", help="Base URL of the server, instead of host and port.")
@@ -45,6 +50,22 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+class _Content:
+    """The bytes of an open file, on their way."""
+
+    def __init__(self, file: BinaryIO, progress: Callable[[int, int], None]) -> None:
+        self._file = file
+        self._progress = progress
+        self.size = os.fstat(file.fileno()).st_size
+
+    def __iter__(self) -> Iterator[bytes]:
+        done = 0
+        while piece := self._file.read(_PIECE):
+            yield piece
+            done += len(piece)
+            self._progress(done, self.size)
 
 
 class Server:
@@ -98,6 +119,21 @@ class Server:
         with self._sent(method, path, body):
             pass
 
+    def has(self, path: str) -> bool:
+        """Whether something stands at `path`. Raises NoServer, Refused."""
+        try:
+            with self._sent("HEAD", path, None):
+                return True
+        except Refused as refusal:
+            if refusal.status != _NOT_FOUND:
+                raise
+            return False
+
+    def upload(self, path: str, source: Path, progress: Callable[[int, int], None]) -> None:
+        """Send a file, telling bytes done and bytes in all. Raises NoServer, Refused, OSError."""
+        with source.open("rb") as file, self._sent("POST", path, _Content(file, progress), endless=True):
+            pass
+
     def stream(self, path: str, body: Mapping[str, Any], kind: type[T]) -> Iterator[T]:
         """Yield the answer line by line as it is made. Raises NoServer, Refused."""
         decoder = NdjsonDecoder()
@@ -108,16 +144,16 @@ class Server:
 
     @contextmanager
     def _sent(
-        self, method: str, path: str, body: Mapping[str, Any] | None, *, endless: bool = False
+        self, method: str, path: str, body: Mapping[str, Any] | _Content | None, *, endless: bool = False
     ) -> Iterator[httpx2.Response]:
         """Send a request and give its response, whose body is not read yet."""
         import httpx2  # noqa: PLC0415  only who talks to a server pays for it
 
         timeout = httpx2.Timeout(None if endless else self._patience, connect=CONNECT)
         try:
-            request = self._client().build_request(
-                method, path, content=None if body is None else msgspec.json.encode(body), timeout=timeout
-            )
+            sent = body if body is None or isinstance(body, _Content) else msgspec.json.encode(body)
+            sized = {"content-length": str(sent.size)} if isinstance(sent, _Content) else None
+            request = self._client().build_request(method, path, content=sent, headers=sized, timeout=timeout)
             response = self._client().send(request, stream=True)
             try:
                 if response.is_error:

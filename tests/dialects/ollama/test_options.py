@@ -160,7 +160,7 @@ def test_keep_alive_is_a_number_of_seconds_or_a_duration(path: str, value: Any, 
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("-1", 'keep_alive: time: missing unit in duration "-1"'),
+        ("1m30", 'keep_alive: time: missing unit in duration "1m30"'),
         ("soon", 'keep_alive: time: invalid duration "soon"'),
         ("", 'keep_alive: time: invalid duration ""'),
         (True, "keep_alive: Unsupported type: 'bool'"),

@@ -26,7 +26,9 @@ def _fields(support: Support, note: str, *names: str) -> dict[str, tuple[Support
 
 _MODEL: Final = _fields("honoured", "without it the model used last is taken", "model")
 _KEEP_ALIVE: Final = _fields(
-    "honoured", 'a text needs a unit as in Ollama, "-1" alone is refused; without it the setting holds', "keep_alive"
+    "honoured",
+    'a number of seconds or a duration such as 10m, negative for ever; "-1" as a text too, which Ollama refuses',
+    "keep_alive",
 )
 _SAMPLING: Final = (
     *("temperature", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n"),

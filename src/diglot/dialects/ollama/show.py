@@ -68,6 +68,7 @@ class ShowReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tensors: list[TensorReply]
     capabilities: tuple[str, ...]
     modified_at: str
+    requires: str | None = None
 
 
 DECODER: Final = msgspec.json.Decoder(ShowBody)
@@ -114,6 +115,7 @@ def whole(view: ShowView, _stamp: Stamp, card: ModelCard) -> Rendered:
         tensors=[TensorReply(each.name, each.type, each.shape) for each in card.tensors],
         capabilities=capabilities_of(model),
         modified_at=rfc3339_ns(model.modified_at),
+        requires=model.defaults.marks.get("requires"),
     )
     return Rendered(msgspec.json.encode(reply))
 

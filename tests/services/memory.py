@@ -1,0 +1,24 @@
+"""Responses kept in memory, for tests."""
+
+from __future__ import annotations
+
+from diglot.core.errors import UnknownResponse
+from diglot.core.result import Stored
+
+
+class Memory:
+    """Responses kept in memory."""
+
+    def __init__(self) -> None:
+        self.responses: dict[str, Stored] = {}
+
+    def put(self, response: Stored) -> None:
+        self.responses[response.id] = response
+
+    def get(self, response: str) -> Stored:
+        if response not in self.responses:
+            raise UnknownResponse(response)
+        return self.responses[response]
+
+    def forget(self, response: str) -> None:
+        del self.responses[self.get(response).id]
