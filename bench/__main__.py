@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [--only beside|itself]`: measure, and print one line a measurement.
+"""`python -m bench [--quick] [--only beside|itself|pulling]`: measure, and print one line a measurement.
 
 Exit code 1 when a target is not met.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bench.beside import beside
 from bench.itself import itself
+from bench.pulling import pulling
 from bench.report import HEAD, Line, table
 from bench.sides import starter_models
 from diglot import __version__
@@ -52,14 +53,16 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="bench", description="Measure Diglot beside the engine alone, and by itself.")
     parser.add_argument("--quick", action="store_true", help="fewer rounds: a minute instead of six")
-    parser.add_argument("--only", choices=("beside", "itself"), help="one part of it")
+    parser.add_argument("--only", choices=("beside", "itself", "pulling"), help="one part of it")
     arguments = parser.parse_args()
     scale = 0.2 if arguments.quick else 1.0
     about = machine()
     lines: list[Line] = []
-    if arguments.only != "beside":
+    if arguments.only in {None, "itself"}:
         lines += _told(itself(scale))
-    if arguments.only != "itself":
+    if arguments.only in {None, "pulling"}:
+        lines += _told(pulling(scale))
+    if arguments.only in {None, "beside"}:
         starter_models()
         asyncio.run(_beside(scale, lines))
     print(about, "", table([HEAD, *(line.cells() for line in lines)]), sep="\n")

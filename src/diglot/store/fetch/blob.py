@@ -34,6 +34,7 @@ T = TypeVar("T")
 _RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 _PARTIAL_CONTENT: Final = 206
 _BATCH: Final = 1 << 20
+_MOST_PIECES: Final = 512  # No system takes more than 1024 at once.
 _SAVED: Final = 32 << 20
 _TELL: Final = 60_000_000
 """Nanoseconds between two words on how much there is."""
@@ -269,31 +270,31 @@ class _Take:
 
     async def all(self, response: httpx2.Response, size: int, *, place: int | None = None) -> None:
         """Take `size` bytes and no more, of one part or of everything. Raises Broken where it ends early."""
-        gathered = bytearray()
-        taken = 0
+        batch: list[bytes] = []
+        taken = gathered = 0
         async with aclosing(pieces(response)) as stream:
             try:
                 async for piece in stream:
-                    gathered += piece[: size - taken - len(gathered)]
-                    whole = taken + len(gathered) == size
-                    if len(gathered) >= _BATCH or whole:
-                        taken += len(gathered)
-                        batch, gathered = bytes(gathered), bytearray()
-                        await self._write(batch, taken - len(batch), place)
-                    if whole:
+                    left = size - taken - gathered
+                    batch.append(piece if len(piece) <= left else piece[:left])
+                    gathered += len(batch[-1])
+                    if gathered >= _BATCH or len(batch) == _MOST_PIECES or gathered == size - taken:
+                        await self._write(batch, taken, place)
+                        taken, gathered, batch = taken + gathered, 0, []
+                    if taken == size:
                         return
             except Broken:
-                await self._write(bytes(gathered), taken, place)
+                await self._write(batch, taken, place)
                 raise
-        await self._write(bytes(gathered), taken, place)
+        await self._write(batch, taken, place)
         if size:
             raise Broken(f"{response.url.host}: it ended early")
 
-    async def _write(self, data: bytes, offset: int, place: int | None) -> None:
+    async def _write(self, batch: list[bytes], offset: int, place: int | None) -> None:
         if place is None:
-            await _in(self.disk, self.partial.write_through, offset, data)
+            await _in(self.disk, self.partial.write_through, offset, b"".join(batch))
         else:
-            await _in(self.disk, self.partial.write, place, data)
+            await _in(self.disk, self.partial.write, place, batch)
         self._wrote(self)
 
 

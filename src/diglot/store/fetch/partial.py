@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
@@ -108,14 +109,17 @@ class Partial:
                 break
         return reached
 
-    def write(self, place: int, data: bytes) -> None:
-        """Take more of a part. Raises NoSpace."""
-        offset = self.plan.starts[place] + self.done[place]
-        with space_told(len(data)), memoryview(data) as view:
-            written = 0
-            while written < len(data):
-                written += os.pwrite(self._number, view[written:], offset + written)
-        self.done[place] += len(data)
+    def write(self, place: int, batch: Sequence[bytes]) -> None:
+        """Take more of a part, in pieces. Raises NoSpace."""
+        offset, size = self.plan.starts[place] + self.done[place], sum(map(len, batch))
+        with space_told(size):
+            written = os.pwritev(self._number, batch, offset) if batch else 0
+            if written < size:  # The disk took less at once: the rest follows.
+                rest = b"".join(batch)[written:]
+                while rest:
+                    count = os.pwrite(self._number, rest, offset + written)
+                    rest, written = rest[count:], written + count
+        self.done[place] += size
         if self.is_whole(place):
             self.save()
 
@@ -126,7 +130,7 @@ class Partial:
             start, end = self.missing(place)
             here = min(len(data), self.plan.starts[place] + self.plan.length(place) - offset)
             if fresh := data[max(start - offset, 0) : min(here, end - offset)]:
-                self.write(place, fresh)
+                self.write(place, [fresh])
             data, offset = data[here:], offset + here
 
     def hash_all(self) -> None:

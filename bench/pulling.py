@@ -1,0 +1,143 @@
+"""Pulling: a model from a registry on this machine, beside a plain download of the same bytes.
+
+Both are processes of their own, and the registry is a third. The plain download is one connection of the same
+HTTP client that writes what comes to a file, unchecked. Ours takes the bytes in parts, hashes them, keeps
+account of what is there, and brings them to the disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from bench.report import Line, at_least, ratios
+
+SIZE: Final = 512 << 20
+_BYTES: Final = 24  # The number of the element type that is a byte.
+_NAME: Final = "library/large:1"
+
+_REGISTRY: Final = """
+import sys
+from pathlib import Path
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+folder = Path(sys.argv[1])
+
+async def manifest(request):
+    return Response((folder / "manifest").read_bytes())
+
+async def blob(request):
+    return FileResponse(folder / request.path_params["digest"].replace(":", "-"))
+
+app = Starlette(routes=[Route("/v2/library/large/manifests/1", manifest), Route("/v2/library/large/blobs/{digest}", blob)])
+config = uvicorn.Config(app, port=0, log_level="info", access_log=False)
+uvicorn.Server(config).run()
+"""
+_PLAIN: Final = """
+import sys, time
+import httpx2
+
+begun = time.perf_counter()
+with httpx2.stream("GET", sys.argv[1], headers={"accept-encoding": "identity"}) as response, open(sys.argv[2], "wb") as file:
+    for piece in response.iter_raw():
+        file.write(piece)
+print(time.perf_counter() - begun)
+"""
+_OURS: Final = """
+import asyncio, sys, time
+from pathlib import Path
+from diglot.app import SystemClock
+from diglot.core.source import read_source
+from diglot.store.local import LocalStore
+from diglot.store.supply import Reach, StoreSupply
+
+async def pull():
+    supply = StoreSupply(LocalStore(Path(sys.argv[2])), Reach(identity=Path("none")), clock=SystemClock())
+    begun = time.perf_counter()
+    async for _ in supply.pull(read_source(sys.argv[1]), insecure=True):
+        pass
+    print(time.perf_counter() - begun)
+
+asyncio.run(pull())
+"""
+
+
+def pulling(scale: float) -> Iterator[Line]:
+    """Yield the lines. `scale` is 1 for a full run."""
+    rounds = max(2, round(5 * scale))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        digest = _lay(folder)
+        with _registry(folder) as host:
+            plain, ours = [], []
+            for number in range(rounds):
+                plain.append(_rate(_PLAIN, f"http://{host}/v2/library/large/blobs/{digest}", folder / f"plain{number}"))
+                ours.append(_rate(_OURS, f"{host}/{_NAME}", folder / f"models{number}"))
+    yield Line("plain download over loopback", tuple(plain), "{:.0f}", unit="MB/s")
+    yield Line(
+        "pull of the same bytes", tuple(ours), "{:.0f}", unit="MB/s", note="hashed, in parts, brought to the disk"
+    )
+    yield Line("pull against a plain download", ratios(ours, plain), "{:.2f}", target=at_least(0.9))
+
+
+def _lay(folder: Path) -> str:
+    """Lay a model of one large tensor into a folder, as the registry has it; returns the digest of its weights."""
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 1)
+    head += _text("general.architecture") + struct.pack("<I", 8) + _text("llama")
+    head += _text("output.weight") + struct.pack("<IQIQ", 1, SIZE, _BYTES, 0)
+    chunk = os.urandom(1 << 20)
+    with (folder / "weights").open("wb") as file:
+        file.write(head + bytes(-len(head) % 32))
+        for _ in range(SIZE >> 20):
+            file.write(chunk)
+    config = b'{"model_format":"gguf"}'
+    (folder / "config").write_bytes(config)
+    layers = {}
+    for kind in ("weights", "config"):
+        with (folder / kind).open("rb") as file:
+            digest = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        size = (folder / kind).stat().st_size
+        (folder / kind).rename(folder / digest.replace(":", "-"))
+        layers[kind] = {"mediaType": f"application/vnd.ollama.image.{kind}", "digest": digest, "size": size}
+    layers["weights"]["mediaType"] = "application/vnd.ollama.image.model"
+    manifest = {"schemaVersion": 2, "config": layers["config"], "layers": [layers["weights"]]}
+    (folder / "manifest").write_text(json.dumps(manifest))
+    return str(layers["weights"]["digest"])
+
+
+def _text(content: str) -> bytes:
+    return struct.pack("<Q", len(content)) + content.encode()
+
+
+@contextlib.contextmanager
+def _registry(folder: Path) -> Iterator[str]:
+    """Run the registry, and say where."""
+    command = [sys.executable, "-c", _REGISTRY, str(folder)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            line = next(line for line in process.stderr if "running on" in line)
+            yield line.split("http://")[1].split()[0]
+        finally:
+            process.kill()
+
+
+def _rate(program: str, url: str, target: Path) -> float:
+    """Return the megabytes a second of a program that fetches, and remove what it has fetched."""
+    command = [sys.executable, "-c", program, url, str(target)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    return SIZE / float(told) / 1e6
