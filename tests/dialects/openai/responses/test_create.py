@@ -121,10 +121,10 @@ def test_a_choice_among_tools_is_told_back() -> None:
 
 
 def test_what_is_left_out_is_noted_for_the_log() -> None:
-    tools = [{"type": "web_search"}, {"type": "mcp", "server_label": "s"}, {"type": "web_search"}]
+    tools = [{"type": "web_search"}, {"type": "tool_search", "execution": "server"}, {"type": "web_search"}]
     notes = create.parse(wire({"input": "hi", "tools": tools})).notes
     assert notes == tuple(
-        f"a tool of the kind {kind!r} was left out: nothing here runs it" for kind in ("web_search", "mcp")
+        f"a tool of the kind {kind!r} was left out: nothing here runs it" for kind in ("web_search", "tool_search")
     )
 
 

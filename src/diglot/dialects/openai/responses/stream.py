@@ -11,7 +11,7 @@ after it; the items, when they are done, are those of the whole response.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, assert_never
+from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
@@ -52,12 +52,17 @@ Framing = Callable[[bytes, bytes], bytes]
 """Puts the data of one event, and its name, into the form of a transport."""
 
 
+_DELTA: Final = b'{"type":"response.output_text.delta","sequence_number":'
+_NO_LOGPROBS: Final = b',"logprobs":[]}'
+
+
 class _Run(msgspec.Struct):
-    """A run of text or of reasoning while it is open."""
+    """A run of text or of reasoning while it is open. `head` is what every piece of text has before its words."""
 
     kind: Literal["text", "thought"]
     id: str
     index: int
+    head: bytes = b""
     pieces: list[str] = []
     logprobs: list[TokenLogprob] = []
 
@@ -180,15 +185,24 @@ class ResponseStream:
         run = self._open
         if run is None or run.kind != "text":
             piece = self._close()
-            run = self._open = _Run(kind="text", id=self._id("msg"), index=len(self._output))
+            run = self._open = self._run_of_text()
             begun = MessageReply(id=run.id, status="in_progress", role="assistant", content=[])
             piece += self._added(begun)
             piece += self._part("response.content_part.added", run, content_index=0, part=OutputTextReply(""))
         logprobs, self._early = self._early + event.logprobs, ()
         run.pieces.append(event.text)
         run.logprobs.extend(logprobs)
+        if not logprobs:  # By far the commonest of all events: its words are put between ready bytes.
+            self._number += 1
+            data = b"%b%d%b%b%b" % (_DELTA, self._number - 1, run.head, encode(event.text), _NO_LOGPROBS)
+            return piece + self._framing(b"response.output_text.delta", data)
         delta = {"content_index": 0, "delta": event.text, "logprobs": token_logprobs(logprobs)}
         return piece + self._part("response.output_text.delta", run, **delta)
+
+    def _run_of_text(self) -> _Run:
+        name, index = self._id("msg"), len(self._output)
+        fields = {"item_id": name, "output_index": index, "content_index": 0}
+        return _Run(kind="text", id=name, index=index, head=b"," + encode(fields)[1:-1] + b',"delta":')
 
     def _thought(self, text: str) -> bytes:
         if not text:

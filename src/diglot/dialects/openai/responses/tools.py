@@ -144,7 +144,7 @@ def _declared(raw: msgspec.Raw, path: str) -> Declared:
         case "tool_search":
             search = read(raw, _SEARCH, path)
             if search.execution != "client":
-                return Declared()
+                return Declared(left_out=(SEARCH,))
             description = search.description or "Searches for tools that can be called afterwards."
             parameters = search.parameters or _QUERY
             return Declared((ToolSpec(name=SEARCH, kind="search", description=description, parameters=parameters),))
