@@ -18,8 +18,9 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
+from enum import Enum
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import httpx2
 import msgspec
@@ -40,6 +41,13 @@ _TELL: Final = 60_000_000
 """Nanoseconds between two words on how much there is."""
 _LOOK: Final = 0.5
 """Seconds between two looks at whether somebody else has finished a content."""
+
+
+class _Busy(Enum):
+    BUSY = "busy"
+
+
+_BUSY: Final = _Busy.BUSY  # Somebody else fetches it.
 
 
 class Ways(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,14 +125,34 @@ class Fetch:
         yield self._remote.size
 
     async def _opened(self) -> Partial | None:
-        """Wait until nobody else fetches it. None when they have finished it."""
-        plan = self._ways.plan(self._remote.size, version=self._remote.version)
-        while self._remote.digest is None or not await asyncio.to_thread(self._target.is_file):
-            partial = await asyncio.to_thread(Partial.open, self._target, plan, fresh=not self._remote.is_known)
-            if partial is not None:
+        """Wait until nobody else fetches it. None when it is there."""
+        while True:
+            opening = asyncio.ensure_future(asyncio.to_thread(self._open))
+            try:
+                partial = await asyncio.shield(opening)
+            except asyncio.CancelledError:  # What is opened all the same must not stay so, or nobody could go on.
+                if isinstance(late := await opening, Partial):
+                    late.close()
+                raise
+            if partial is not _BUSY:
                 return partial
             await self._clock.sleep(_LOOK)
-        return None
+
+    def _open(self) -> Partial | Literal[_Busy.BUSY] | None:
+        if self._is_there():
+            return None
+        plan = self._ways.plan(self._remote.size, version=self._remote.version)
+        partial = Partial.open(self._target, plan, fresh=not self._remote.is_known)
+        if partial is None:
+            return _BUSY
+        if self._is_there():  # Whoever had it has finished it between the two looks.
+            partial.drop()
+            partial.close()
+            return None
+        return partial
+
+    def _is_there(self) -> bool:
+        return self._remote.digest is not None and self._target.is_file()
 
     async def _arriving(
         self, partial: Partial, disk: ThreadPoolExecutor, hashing: ThreadPoolExecutor

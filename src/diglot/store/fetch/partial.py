@@ -47,6 +47,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class _State(msgspec.Struct, frozen=True):
+    file: int  # The number that the file system knows the bytes by: of another file this says nothing.
     plan: Plan
     done: tuple[int, ...]
 
@@ -79,7 +80,7 @@ class Partial:
         except (BlockingIOError, FileNotFoundError):  # The second: it was settled or dropped meanwhile.
             os.close(number)
             return None
-        done = None if fresh else _read(target, plan)
+        done = None if fresh else _read(target, plan, file=os.fstat(number).st_ino)
         if done is None:
             os.ftruncate(number, 0)
             done = [0] * len(plan.starts)
@@ -143,7 +144,7 @@ class Partial:
         """Remember which bytes are there."""
         path, fresh = _beside(self._target, _STATE), _beside(self._target, f"{_STATE}-new")
         with space_told():  # Not brought to the disk: after a power cut the digest of the whole decides.
-            fresh.write_bytes(msgspec.json.encode(_State(self.plan, tuple(self.done))))
+            fresh.write_bytes(msgspec.json.encode(_State(os.fstat(self._number).st_ino, self.plan, tuple(self.done))))
             fresh.replace(path)
 
     def digest(self) -> Digest:
@@ -182,12 +183,12 @@ def bytes_there(target: Path) -> int:
     return 0
 
 
-def _read(target: Path, plan: Plan) -> list[int] | None:
+def _read(target: Path, plan: Plan, *, file: int) -> list[int] | None:
     try:
         state = msgspec.json.decode(read_bounded(_beside(target, _STATE), limit=_LARGEST), type=_State)
     except (OSError, TooLarge, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    fits = state.plan == plan and len(state.done) == len(plan.starts)
+    fits = state.file == file and state.plan == plan and len(state.done) == len(plan.starts)
     if not fits or any(not 0 <= done <= plan.length(place) for place, done in enumerate(state.done)):
         return None
     return list(state.done)
