@@ -36,6 +36,7 @@ from diglot.store.files import (
     sweep,
     write_whole,
 )
+from diglot.store.forgotten import forgotten
 from diglot.store.gguf import BrokenHeader
 from diglot.store.intake import BlobIntake, HashingFile, require_space, space_told
 from diglot.store.layout import Layout
@@ -236,9 +237,12 @@ class LocalStore:
             self._prune(contents)
 
     def tidy(self) -> bool:
-        """Remove what stayed because it was in use. Returns whether nothing is left of that."""
+        """Remove what stayed because it was in use. Returns whether nothing is left of that.
+
+        What nothing has named for long goes as well: a crash or a client that changed its mind left it.
+        """
         with self._locked():
-            self._prune(self._leftover)
+            self._prune(self._leftover | forgotten(self._layout.blobs))
         return not self._leftover
 
     @contextmanager
