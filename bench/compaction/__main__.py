@@ -1,6 +1,7 @@
 """`python -m bench.compaction`: our compaction beside Ollama's way and Codex's own, on one engine, by what is left.
 
-Prints a table and whether the targets are met, and draws docs/compaction.svg. `--quick` is a short run, `--only` one
+Prints a table and whether the targets are met, and draws docs/compaction.svg. What code keeps of long sessions is
+measured without asking the model ("quiet"), with its tokens counted: that takes minutes instead of hours. `--quick` is a short run, `--only` one
 part of it, `--ours` leaves the other ways out. Progress goes to stderr. Exit code 1 when a target is not met.
 """
 
@@ -15,11 +16,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from bench.__main__ import machine
-from bench.compaction.scores import HEAD, Part, plotted, rows, verdicts
+from bench.compaction.scores import HEAD, OURS, Part, plotted, rows, verdicts
 from bench.compaction.sessions import KINDS, LANGUAGES
 from bench.compaction.trials import FULL, Round, Score, chained, sized, tried
+from bench.compaction.watching import Quiet
 from bench.compaction.ways import WAYS
 from bench.report import table
 from bench.sides import CHAT, starter_models
@@ -32,7 +35,7 @@ from diglot.engines.llamacpp.loader import LlamaLoader
 from diglot.engines.llamacpp.sizing import Limits
 
 PLOT = Path(__file__).parent.parent.parent / "docs/compaction.svg"
-PARTS = ("3,500 tokens", "1 window", "3 windows", "10 windows", "in a row")
+PARTS = ("3,500 tokens", "1 window", "3 windows", "10 windows", "in a row", "quiet")
 _SPEED = 3500
 _ROUNDS = 5
 
@@ -44,6 +47,7 @@ class Options(msgspec.Struct, frozen=True):
     window: int
     long_window: int
     sessions: int
+    quiet: int
     rounds: int
     ways: tuple[str, ...]
     parts: tuple[str, ...]
@@ -68,6 +72,12 @@ async def measured(options: Options) -> list[Part]:
     if wanted := [each for each in options.parts if each in lengths]:
         async with loaded(options.model, options.window) as engine:
             parts += [await _sized_part(engine, name, lengths[name], options) for name in wanted]
+    if "quiet" in options.parts:
+        async with loaded(options.model, options.window) as engine:
+            quiet, alone = Quiet(engine), replace(options, ways=(OURS,), sessions=options.quiet)
+            for name, share in (("1 window, quiet", FULL), ("3 windows, quiet", 3), ("10 windows, quiet", 10)):
+                parts.append(await _sized_part(quiet, name, int(options.window * share), alone))
+            parts.append(await _rows_part(quiet, "in a row, quiet", alone))
     lengths = {"3 windows": 3 * options.long_window, "10 windows": 10 * options.long_window}
     if wanted := [each for each in options.parts if each in lengths or each == "in a row"]:
         async with loaded(options.model, options.long_window) as engine:
@@ -122,6 +132,7 @@ def _options(arguments: Sequence[str] | None = None) -> tuple[Options, Path | No
     parser.add_argument("--only", choices=PARTS, action="append", help="one part; can be given several times")
     parser.add_argument("--ours", action="store_true", help="leave the other ways out")
     parser.add_argument("--sessions", type=int, default=0, help="sessions of each length")
+    parser.add_argument("--quiet-sessions", type=int, default=0, help="the same, where the model is not asked")
     parser.add_argument("--window", type=int, default=8192, help="for up to one window of transcript")
     parser.add_argument("--long-window", type=int, default=2048, help="for several windows, and compactions in a row")
     parser.add_argument("--plot", type=Path, help="where the chart goes; docs/compaction.svg for a run of everything")
@@ -132,6 +143,7 @@ def _options(arguments: Sequence[str] | None = None) -> tuple[Options, Path | No
         window=min(given.window, 4096) if given.quick else given.window,
         long_window=given.long_window,
         sessions=given.sessions or (1 if given.quick else 3),
+        quiet=given.quiet_sessions or (5 if given.quick else 15),
         rounds=_ROUNDS,
         ways=tuple(WAYS)[:1] if given.ours else tuple(WAYS),
         parts=tuple(given.only or [part for part in PARTS if not given.quick or part != "10 windows"]),

@@ -53,8 +53,8 @@ def _drawn(panel: Panel, names: Sequence[str]) -> str:
     for place, label in enumerate(panel.labels):
         middle = _LEFT + slot * (place + 0.5)
         parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT + 16}" text-anchor="middle">{escape(label)}</text>')
-        bar = slot * 0.7 / len(names)
-        for at, name in enumerate(names):
+        bar = slot * 0.7 / len(panel.series)
+        for at, name in enumerate(each for each in names if each in panel.series):
             value = panel.series[name][place]
             x, y = middle - slot * 0.35 + at * bar, _y(value)
             parts.append(

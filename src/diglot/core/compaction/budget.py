@@ -14,8 +14,8 @@ import msgspec
 
 _WHOLE = 0.45
 _RETAINED = 0.4
-_RETAINED_OF_WHOLE = 0.75
-_CHOSEN_OF_WHOLE = 0.0625  # A small model's choice is little better than chance; the record quotes what tells most.
+_RETAINED_OF_WHOLE = 0.4
+_CHOSEN_OF_WHOLE = 0.03125  # A small model's choice is little better than chance; the record quotes what tells most.
 _LEAST = 0.12
 _FILLED = 0.75
 _GAIN = 0.6
@@ -25,8 +25,8 @@ _PROSE_LEAST = 64
 _PROSE_CHARACTERS = (256, 4000)
 ANSWER_OVERHEAD = 192
 """Tokens of an answer that are not prose: the braces, the names, the chosen items."""
-_MOST_OFFERS = 24
-_TOKENS_PER_OFFER = 1000  # An offer takes about 20 tokens that are not in the cache.
+_MOST_OFFERS = 16
+_TOKENS_PER_OFFER = 2000  # An offer takes about 25 tokens that are not in the cache.
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ def budget_of(*, window: int, fixed: int, before: int, stood: int = 0, threshold
         gain = max(gain, int(full * _SMALL_WHOLE))
     whole = max(0, min(room, gain))
     shortest, longest = _PROSE_CHARACTERS
-    prose = max(_PROSE_LEAST, min(longest, max(shortest, full // 8), whole))
+    prose = max(_PROSE_LEAST, min(longest, max(shortest, full // 10), whole))
     return Budget(
         whole=whole,
         retained=int(min(whole * _RETAINED_OF_WHOLE, full * _RETAINED)),
