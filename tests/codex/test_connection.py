@@ -73,6 +73,30 @@ def test_a_busy_server_is_asked_again_when_it_said(codex: Codex, tmp_path: Path)
     assert prompts[0] == prompts[1]
 
 
+def test_an_answer_that_breaks_is_asked_for_again(codex: Codex, tmp_path: Path) -> None:
+    replies = [{"say": ["Half ", "an answer"], "fault": "failed", "after": 1}, {"say": "Whole."}]
+    with (
+        serving_script(tmp_path / "home", {"window": WINDOW, "replies": replies}) as served,
+        relaying(served.url) as relay,
+    ):
+        run = codex.exec(relay.url, "say it")
+    assert run.said == ["Whole."], run.shown()
+    assert b'"code":"server_error"' in relay.received
+
+
+def test_a_prompt_that_is_longer_than_the_window_ends_the_turn_in_words_that_say_so(
+    codex: Codex, tmp_path: Path
+) -> None:
+    with (
+        serving_script(tmp_path / "home", {"window": 2_000, "replies": [{"say": "Never."}]}) as served,
+        relaying(served.url) as relay,
+    ):
+        run = codex.exec(relay.url, "hello")
+    assert run.code == 1
+    assert "context window" in run.last["error"]["message"]
+    assert relay.requests.count("POST /v1/responses") == 1  # It is of no use to ask again.
+
+
 def test_two_sessions_and_a_request_for_a_title_share_one_slot(node: Path, tmp_path: Path) -> None:
     replies = [
         {"when": "alpha", "say": "Alpha here.", "pause": 0.5, "after": -1},
