@@ -116,6 +116,50 @@ def test_what_says_nothing_is_refused_where_it_binds_and_left_out_where_it_descr
     assert loosened(schema, "it") == meant
 
 
+def values(count: int) -> list[str]:
+    return [f"value {index}" for index in range(count)]
+
+
+def test_more_values_than_an_engine_can_choose_between_are_refused_where_they_bind_and_left_out_elsewhere() -> None:
+    schema = {"properties": {"a": {"type": "string", "enum": values(1001)}}}
+    with pytest.raises(UnsupportedField) as raised:
+        check_schema(schema, "it")
+    assert raised.value.field == "it.properties.a.enum"
+    assert loosened(schema, "it") == {"properties": {"a": {"type": "string"}}}
+    assert loosened({"anyOf": [schema, {"enum": values(1001)}]}, "it")["anyOf"][1] == {}
+    check_schema({"properties": {"a": {"enum": values(1000)}, "b": {"enum": values(1000)}}}, "it")
+
+
+@pytest.mark.parametrize(
+    ("schema", "path"),
+    [
+        ({"anyOf": [{"const": value} for value in values(1001)]}, ""),
+        ({"anyOf": [{"enum": values(600)}, {"oneOf": [{"enum": values(400)}, True]}]}, ""),
+        ({"anyOf": [{"$ref": "#/$defs/a"}] * 11, "$defs": {"a": {"enum": values(100)}}}, ""),
+        (
+            {
+                "$ref": "#/$defs/12",
+                "$defs": {"0": {}, **{str(n): {"anyOf": [{"$ref": f"#/$defs/{n - 1}"}] * 2} for n in range(1, 13)}},
+            },
+            "",
+        ),
+        ({"properties": {name: {} for name in values(257)}}, ".properties"),
+        ({"properties": {name: {} for name in values(300)}, "required": values(43)}, ".properties"),
+    ],
+    ids=range(6),
+)
+def test_what_would_hold_an_engine_up_for_everybody_is_refused(schema: dict[str, Any], path: str) -> None:
+    for judge in (check_schema, loosened):
+        with pytest.raises(InvalidField) as raised:
+            judge(schema, "it")
+        assert raised.value.field == f"it{path}"
+
+
+def test_many_properties_that_must_be_there_are_taken() -> None:
+    names = values(3000)
+    check_schema({"properties": {name: {} for name in names}, "required": names}, "it")
+
+
 BEYOND = {
     "type": "object",
     "properties": {

@@ -250,3 +250,9 @@ def test_calls_of_the_past_are_written_in_the_form_that_is_asked_for() -> None:
         '<tool_call>{"name": "mcp__lab__add", "arguments": {"a": 1}}</tool_call>\n'
         '<tool_call>{"name": "apply_patch", "arguments": {"input": "x"}}</tool_call>'
     )
+
+
+def test_more_tools_than_can_be_chosen_between_are_not_forced() -> None:
+    with pytest.raises(InvalidField) as raised:
+        forced_schema(tuple(ToolSpec(f"tool_{index}") for index in range(1001)), parallel=False)
+    assert raised.value.field == "tools"

@@ -11,7 +11,7 @@ Source: JSON Schema 2020-12, and draft 7 where it differs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -21,6 +21,11 @@ from diglot.core.request import Schema
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 50_000
+MAX_ALTERNATIVES: Final = 1000
+"""Values, or shapes of values, between which one place has to choose: llama.cpp takes 4 s for these, and 100 s for 5,000
+(measured), in which nobody else gets a token."""
+MAX_OPTIONAL: Final = 256
+"""Properties of an object that may be left out: their grammar grows with the cube (measured: 7 s for 800)."""
 
 _TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 _BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
@@ -41,7 +46,7 @@ _JOINS = ("anyOf", "oneOf", "allOf")
 # By these a node is told at one look to hold nothing of a kind: most hold a type and a description.
 _INNER: Final = frozenset({*_BY_NAME, *_LISTS, *_SINGLE})
 _LINKS: Final = frozenset({"$ref", *_JOINS})
-_DOUBTFUL: Final = frozenset({"pattern", "patternProperties", *_BEYOND})
+_DOUBTFUL: Final = frozenset({"pattern", "patternProperties", "enum", *_BEYOND})
 _COUNTED: Final = frozenset({*_NUMBERS, *(key for pair in _RANGES for key in pair)})
 
 
@@ -139,11 +144,12 @@ class _Walk:
                 _check_numbers(node, path)
             if not words.isdisjoint(_INNER):
                 self.descend(node, path)
+                _check_optional(node, path)
             if not words.isdisjoint(_LINKS):
                 joins[id(node)] = [*self.target(node, path), *(each for key in _JOINS for each in node.get(key, ()))]
             if not words.isdisjoint(_DOUBTFUL):
                 yield from _beyond(node, path)
-        _check_loops(joins, self.field)
+        _check_joins(joins, self.field)
 
     def descend(self, node: Schema, path: str) -> None:
         """Put the schemas inside `node` on the list."""
@@ -238,6 +244,14 @@ def _check_numbers(node: Schema, path: str) -> None:
             raise InvalidField(f"{path}.{key}", "must be a number")
 
 
+def _check_optional(node: Schema, path: str) -> None:
+    properties, required = node.get("properties", {}), node.get("required", ())
+    if len(properties) > MAX_OPTIONAL:
+        optional = properties.keys() - (required if isinstance(required, list) else ())
+        if len(optional) > MAX_OPTIONAL:
+            raise InvalidField(f"{path}.properties", f"more than {MAX_OPTIONAL} of them may be left out")
+
+
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
@@ -254,6 +268,8 @@ def _beyond(node: Schema, path: str) -> Iterator[_Finding]:
             raise InvalidField(f"{path}.pattern", str(error)) from None
         except UnsupportedPattern as error:
             yield _Finding(node, "pattern", path=path, reason=str(error))
+    if len(node.get("enum", ())) > MAX_ALTERNATIVES:
+        yield _Finding(node, "enum", path=path, reason=f"more than {MAX_ALTERNATIVES} values cannot be enforced")
     names = node.get("patternProperties", {})
     for pattern in names if isinstance(names, dict) else ():
         try:
@@ -264,9 +280,12 @@ def _beyond(node: Schema, path: str) -> Iterator[_Finding]:
             yield _Finding(names, pattern, path=f"{path}.patternProperties", reason=str(error))
 
 
-def _check_loops(joins: Mapping[int, list[Any]], field: str) -> None:
-    """Raise where a schema is made of itself with nothing in between: no value could ever be told from it."""
-    done: set[int] = set()
+def _check_joins(joins: Mapping[int, list[Any]], field: str) -> None:
+    """Raise where a schema is made of itself with nothing in between, or of too many at one place.
+
+    Of the first no value could ever be told; the second no engine can hold in mind at once.
+    """
+    done: dict[int, int] = {}  # How many alternatives each stands for.
     for start in joins:
         trail: dict[int, Iterator[Any]] = {}
         at = start
@@ -275,8 +294,8 @@ def _check_loops(joins: Mapping[int, list[Any]], field: str) -> None:
                 trail[at] = iter(joins.get(at, ()))
             step = next((each for each in trail[at] if id(each) not in done), None) if at in trail else None
             if step is None:
-                trail.pop(at, None)
-                done.add(at)
+                if trail.pop(at, None) is not None:
+                    done[at] = _alternatives(joins.get(at, ()), done, field)
                 if not trail:
                     break
                 at = next(reversed(trail))
@@ -284,3 +303,12 @@ def _check_loops(joins: Mapping[int, list[Any]], field: str) -> None:
             if id(step) in trail:
                 raise InvalidField(field, "a $ref leads back to itself")
             at = id(step)
+
+
+def _alternatives(parts: Collection[Any], done: Mapping[int, int], field: str) -> int:
+    values = (each.get("enum", ()) if isinstance(each, dict) else () for each in parts)
+    own = (len(each) if len(each) <= MAX_ALTERNATIVES else 1 for each in values)  # Longer ones are found elsewhere.
+    count = sum(max(each, done[id(part)]) for each, part in zip(own, parts, strict=True))
+    if count > MAX_ALTERNATIVES:
+        raise InvalidField(field, f"it has more than {MAX_ALTERNATIVES} alternatives at one place")
+    return max(1, count)

@@ -22,6 +22,7 @@ from diglot.core.bounding import bounded, refers, rerooted
 from diglot.core.errors import InvalidField
 from diglot.core.items import ToolCall
 from diglot.core.request import Generation, Schema, ToolMode, ToolSpec
+from diglot.core.schema import MAX_ALTERNATIVES
 
 _MOST_CALLS: Final = 8
 _LONGEST_NAME: Final = 64  # What OpenAI's protocol allows, and so the strictest server behind us.
@@ -141,8 +142,10 @@ def forced_schema(tools: tuple[ToolSpec, ...], *, parallel: bool, tokens: int | 
 
     One tool: its arguments. Several: `{"name", "arguments"}` of any of them. `parallel` allows up to
     eight in one answer, as an array. `tokens` is how long the answer may be.
-    Raises InvalidField where the parameters of a tool are no object's.
+    Raises InvalidField where the parameters of a tool are no object's, and for more tools than can be chosen between.
     """
+    if len(tools) > MAX_ALTERNATIVES:
+        raise InvalidField("tools", f"a call of one of more than {MAX_ALTERNATIVES} cannot be forced")
     if len(tools) == 1 and not parallel:
         return bounded(_object_parameters(tools[0]), tokens=tokens)
     definitions: dict[str, Any] = {}
