@@ -7,6 +7,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from diglot.core.digest import Digest
 from diglot.core.errors import (
@@ -23,6 +25,8 @@ from diglot.core.events import Step
 from diglot.core.model import ModelRef
 from diglot.core.source import read_source
 from diglot.store.local import LocalStore
+from diglot.store.registry.address import Address
+from diglot.store.registry.pull import contents_of
 from diglot.store.supply import Reach, StoreSupply
 from tests.store.arriving import WEIGHTS, QuickClock
 from tests.store.gguf_bytes import LLAMA, gguf
@@ -330,3 +334,39 @@ async def test_plain_http_is_used_only_by_who_asks_for_it(supply: StoreSupply, t
     with pytest.raises(InvalidField, match="insecure protocol http"):
         _ = [step async for step in supply.pull(read_source(f"http://{there.host}/library/tiny:1"), insecure=False)]
     assert there.seen == []
+
+
+LAYER = st.fixed_dictionaries(
+    {},
+    optional={
+        "mediaType": st.sampled_from(
+            ["application/vnd.ollama.image.model", "application/vnd.ollama.image.tensor", "x", ""]
+        ),
+        "digest": st.sampled_from(
+            ["sha256:" + "a" * 64, "sha256-" + "B" * 64, "sha256:..", "../x", "", "sha512:" + "a" * 128]
+        ),
+        "size": st.one_of(st.integers(), st.none(), st.text(max_size=3)),
+        "from": st.text(max_size=5),
+    },
+)
+MANIFESTS = st.one_of(
+    st.binary(max_size=200),
+    st.recursive(
+        st.none() | st.booleans() | st.text(max_size=5),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=10,
+    ).map(lambda each: json.dumps(each).encode()),
+    st.fixed_dictionaries(
+        {}, optional={"schemaVersion": st.integers(), "config": LAYER, "layers": st.lists(LAYER)}
+    ).map(lambda each: json.dumps(each).encode()),
+)
+
+
+@given(MANIFESTS)
+def test_any_manifest_is_contents_or_a_fault(data: bytes) -> None:
+    address = Address(ModelRef.parse("h.example/me/x"))
+    try:
+        layers = contents_of(data, address)
+    except (NotOffered, UpstreamFailed):
+        return
+    assert all(layer.content.hex and layer.size >= 0 for layer in layers)

@@ -145,7 +145,8 @@ class StoreSupply:
     async def _web(self, credentials: Credentials) -> AsyncIterator[Web]:
         from diglot.store.fetch.web import Web  # noqa: PLC0415
 
-        web = Web(credentials, agent=self._reach.agent, stall=self._reach.stall)
+        # In a thread: it reads the certificates of the machine.
+        web = await asyncio.to_thread(Web, credentials, agent=self._reach.agent, stall=self._reach.stall)
         try:
             yield web
         finally:

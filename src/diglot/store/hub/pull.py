@@ -23,7 +23,6 @@ from diglot.store.fetch.blob import Remote, Ways
 from diglot.store.fetch.file import FileFetch
 from diglot.store.fetch.web import Web
 from diglot.store.hub.choice import Chosen, NoChoice, Offered, choose
-from diglot.store.hub.listing import files_of
 from diglot.store.local import LocalStore
 
 
@@ -40,7 +39,7 @@ class Hub(msgspec.Struct, frozen=True, kw_only=True):
 async def pull(store: LocalStore, source: FromHub, hub: Hub) -> AsyncGenerator[Step]:
     """Get a model. Raises NotOffered, AccessRefused, UpstreamFailed, NoSpace, WrongDigest, ModelBroken."""
     yield Step("find")
-    commit, files = await asyncio.to_thread(files_of, source, endpoint=hub.endpoint, token=hub.token)
+    commit, files = await asyncio.to_thread(_listed, source, hub)
     chosen = _chosen(source, files, hub)
     root = f"{hub.endpoint.rstrip('/')}/{source.repository}/resolve/{commit}/"
     digests: list[Digest] = []
@@ -60,6 +59,12 @@ async def pull(store: LocalStore, source: FromHub, hub: Hub) -> AsyncGenerator[S
     yield Step("write")
     await asyncio.to_thread(store.assemble, source.ref, weights, projector=next(iter(projector), None))
     yield Step("done")
+
+
+def _listed(source: FromHub, hub: Hub) -> tuple[str, tuple[Offered, ...]]:
+    from diglot.store.hub.listing import files_of  # noqa: PLC0415  Slow to import, so in this thread.
+
+    return files_of(source, endpoint=hub.endpoint, token=hub.token)
 
 
 def _chosen(source: FromHub, files: tuple[Offered, ...], hub: Hub) -> Chosen:
