@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +68,10 @@ def test_a_turn_is_compacted_in_its_middle_and_goes_on_and_so_does_the_session_a
 
 
 def test_a_compaction_after_a_compaction_takes_the_first_one_in(codex: Codex, tmp_path: Path) -> None:
-    (codex.workspace / "a.txt").write_text("one\n")
     with serving_script(tmp_path / "home", {"window": WINDOW, "replies": reading(5)}) as served:
         run = codex.exec(served.url, "read the log")
         prompts = asked(served)
+        sizes = [int(size) for size in re.findall(r"compacted \d+ tokens to (\d+)", "".join(served.log))]
     assert run.code == 0, run.shown()
     assert run.said == said(5)
     first, second = compactions(prompts)
@@ -80,6 +81,7 @@ def test_a_compaction_after_a_compaction_takes_the_first_one_in(codex: Codex, tm
     assert last.count("ollama_compaction_summary") == 1
     assert last.count("the port is 8123") == 1
     assert "Step 0." in last  # The record of the first has come through the second.
+    assert max(sizes) < WINDOW * 0.62  # Well below the 70 % at which Codex would begin again.
     assert len(last) < len(prompts[second]) * 0.7
 
 

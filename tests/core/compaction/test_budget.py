@@ -28,8 +28,8 @@ def test_a_threshold_below_the_window_is_what_the_shares_are_taken_of(window: in
 
 def test_what_stays_anyway_takes_from_the_rest() -> None:
     free = budget_of(window=10_000, fixed=0, before=20_000)
-    tight = budget_of(window=10_000, fixed=5_000, before=20_000)
-    assert (free.whole, tight.whole) == (4500, 2500)
+    tight = budget_of(window=10_000, fixed=4_000, before=20_000)
+    assert (free.whole, tight.whole) == (4500, 2000)
 
 
 def test_where_nearly_all_of_the_window_is_free_a_summary_may_be_longer_than_what_it_stands_for() -> None:
