@@ -142,11 +142,6 @@ def environment() -> Mapping[str, str]:
     return os.environ
 
 
-def environment_without_settings() -> dict[str, str]:
-    """Return the environment for a child: it needs no settings, and keys are among them."""
-    return {name: value for name, value in environment().items() if not name.startswith(PREFIX)}
-
-
 def load_settings(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """Return the settings in force. `flags` are those of the command line, None where not given.
 
@@ -210,7 +205,9 @@ def _convert(name: str, value: object, where: str) -> Any:
     kinds = {field.name: field.type for field in msgspec.structs.fields(Settings)}
     if name not in kinds:
         raise SettingsError(f"{name} in {where} is no setting")
-    if isinstance(value, Path):
+    if isinstance(value, list | tuple):
+        value = [str(each) if isinstance(each, Path) else each for each in value]
+    elif isinstance(value, Path):
         value = str(value)
     try:
         made = msgspec.convert(value, kinds[name], strict=False, dec_hook=_path)

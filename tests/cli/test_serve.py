@@ -73,9 +73,21 @@ def test_the_banner_tells_each_client_what_to_do(home: Path) -> None:
     told = banner(Settings(home=home, host="0.0.0.0", port=8), [*embeds_first, *models, *models])
     assert 'base_url="http://127.0.0.1:8/v1", api_key="any"' in told
     assert "OLLAMA_HOST=http://127.0.0.1:8\n" in told
-    assert " and 1 more\n" in told
+    assert " and 4 more\n" in told
     assert told.endswith("diglot run scripted:latest")
 
 
 def test_a_key_stands_in_no_banner(home: Path) -> None:
     assert "s3cret" not in banner(Settings(home=home, key="s3cret"), [])
+
+
+def test_models_of_another_program_are_models_too(
+    diglot: Diglot, in_force: list[Settings], asked_for: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "tiny.gguf").write_bytes(gguf())
+    outcome = diglot("serve", "--port", "0", "--folders", str(folder))
+    assert in_force[0].folders == (folder,)
+    assert not asked_for
+    assert "models    tiny:latest" in outcome.err

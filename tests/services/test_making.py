@@ -39,7 +39,7 @@ async def test_a_model_is_made_of_one_that_is_here() -> None:
     assert world.supply.begun == [((ModelRef("mine"), "base:latest"), False)]
 
 
-async def test_a_model_of_files_needs_no_base() -> None:
+async def test_a_model_of_files_needs_no_other() -> None:
     world = World()
     world.supply.steps = list(MADE)
     assert await steps(world, Recipe()) == MADE

@@ -69,7 +69,7 @@ def test_a_model_of_a_file_says_what_its_header_says(store: LocalStore, made: Ma
     assert model.defaults.parameters == {}
 
 
-def test_what_is_set_is_in_force_and_what_is_not_comes_from_the_base(
+def test_what_is_set_is_in_force_and_what_is_not_comes_with_its_origin(
     store: LocalStore, made: Made, weights: Path
 ) -> None:
     store.add_file(weights, BASE, licences=["MIT"])

@@ -17,7 +17,6 @@ which the grammar has no form for: there a blank parts them.
 
 from __future__ import annotations
 
-import codecs
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -56,7 +55,7 @@ class Command(msgspec.Struct, frozen=True):
 
 def decode_modelfile(data: bytes) -> str:
     """Return the text of a file: UTF-8, or UTF-16 that says so in its first bytes. Raises InvalidModelfile."""
-    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         return data.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:

@@ -55,7 +55,7 @@ def make(store: LocalStore, ref: ModelRef, recipe: Recipe, *, base: ModelCard | 
     layers += [making.layer("adapter", adapter) for adapter in dict.fromkeys(adapters)]
     layers += [making.kept(layer_type(kind), text) for kind, text in _texts(recipe, base)]
     marks = {**(base.model.defaults.marks if base else {}), **recipe.marks}
-    written = config_of(facts.details, facts.capabilities, layers, marks)
+    written = config_of(facts.details, facts.capabilities, layers, marks=marks)
     config = making.kept(CONFIG_TYPE, msgspec.json.encode(written))
     tell(Step("write"))
     missing = store.install(ref, msgspec.json.encode(Manifest(config=config, layers=tuple(layers))))

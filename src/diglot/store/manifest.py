@@ -126,7 +126,11 @@ class _Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def config_of(
-    details: ModelDetails, capabilities: Capabilities, layers: Iterable[Layer], marks: Mapping[str, str] | None = None
+    details: ModelDetails,
+    capabilities: Capabilities,
+    layers: Iterable[Layer],
+    *,
+    marks: Mapping[str, str] | None = None,
 ) -> Config:
     """Return the config of a model that is made here. `marks` are fields of it that are there for other servers."""
     return Config(

@@ -43,6 +43,7 @@ def command(settings: Settings, *, no_starter: bool) -> None:
         _begin(settings)
     from diglot import app  # noqa: PLC0415  the server itself, a third of a second
     from diglot.engines.scripted.script import InvalidScript  # noqa: PLC0415  comes with it
+    from diglot.store.elsewhere import stores_elsewhere  # noqa: PLC0415  as above
     from diglot.store.local import LocalStore  # noqa: PLC0415  as above
 
     try:
@@ -50,8 +51,9 @@ def command(settings: Settings, *, no_starter: bool) -> None:
     except InvalidScript as error:
         raise click.UsageError(str(error)) from error
     near = () if settings.remotes else others  # A banner waits for nobody.
-    models = [model for store in (LocalStore(settings.model_folder), *near) for model in store.list()]
-    click.echo(banner(settings, models), err=True)
+    stores = (LocalStore(settings.model_folder), *stores_elsewhere(settings), *near)
+    models = {model.ref: model for store in reversed(stores) for model in reversed(store.list())}
+    click.echo(banner(settings, tuple(reversed(models.values()))), err=True)
     try:
         code = app.serve(settings)
     except KeyboardInterrupt:  # That is how it is told to stop, and it has stopped in order.
@@ -78,10 +80,13 @@ def _with_port(settings: Settings) -> Settings:
 
 def _begin(settings: Settings) -> None:
     """Fetch the starter models where there is nothing else to answer with. That they cannot be had is no failure."""
-    from diglot.store.local import Listing, LocalStore  # noqa: PLC0415  after the help is shown
+    from diglot.store.elsewhere import stores_elsewhere  # noqa: PLC0415  after the help is shown
+    from diglot.store.local import Listing, LocalStore  # noqa: PLC0415
 
     store = LocalStore(settings.model_folder)
     if settings.engine != "llamacpp" or settings.remotes or store.listing() != Listing((), ()):
+        return
+    if any(other.list() for other in stores_elsewhere(settings)):
         return
     click.echo("There is no model yet: fetching the starter models.", err=True)
     try:
