@@ -18,9 +18,9 @@ class FunctionChunk(msgspec.Struct, gc=False):
 
 
 class CallChunk(msgspec.Struct, gc=False):
-    """A piece of the call number `index`."""
+    """A piece of the call number `index`, which some servers leave out."""
 
-    index: int = 0
+    index: int | None = None
     id: str | None = None
     function: FunctionChunk | None = None
 

@@ -35,4 +35,4 @@ def _token(chunk: TokenChunk, shown: int) -> TokenLogprob:
 
 
 def _bytes(numbers: list[int] | None, token: str) -> bytes:
-    return bytes(numbers) if numbers is not None else token.encode()
+    return bytes(number & 0xFF for number in numbers) if numbers is not None else token.encode()

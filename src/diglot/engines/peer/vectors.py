@@ -55,7 +55,10 @@ async def embed(peer: Peer, request: Embedding, *, window: int) -> Embedded:
         rows = await _ask(peer, [await _cut(peer, each, window) for each in inputs])
     if len(rows.data) != len(inputs):
         raise peer.blame.failed(f"it gave {len(rows.data)} vectors for {len(inputs)} inputs")
-    vectors = [_numbers(row.embedding) for row in sorted(rows.data, key=lambda row: row.index)]
+    try:
+        vectors = [_numbers(row.embedding) for row in sorted(rows.data, key=lambda row: row.index)]
+    except ValueError as error:  # No base64, or of no whole number of floats.
+        raise peer.blame.failed("its vectors cannot be read", detail=str(error)) from error
     return Embedded(
         vectors=tuple(shape(vector, dimensions=request.dimensions, normalise=request.normalise) for vector in vectors),
         input_tokens=rows.usage.prompt_tokens,
