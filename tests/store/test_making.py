@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from diglot.core.digest import Digest
-from diglot.core.errors import InvalidField, ModelForeign, ModelNotFound, UnsupportedField
+from diglot.core.errors import Cancelled, InvalidField, ModelBroken, ModelForeign, ModelNotFound, UnsupportedField
 from diglot.core.events import Step
 from diglot.core.model import ModelCard, ModelRef
 from diglot.core.recipe import Example, Recipe
@@ -200,6 +200,37 @@ def test_a_base_without_files_here_is_refused(store: LocalStore, made: Made, wei
     model.weights.unlink()
     with pytest.raises(ModelForeign):
         make(store, MINE, Recipe(base="base"), base=ModelCard(model=model, info={}, tensors=()), tell=lambda _: None)
+
+
+def test_a_base_that_is_removed_meanwhile_leaves_a_whole_store(store: LocalStore, weights: Path) -> None:
+    store.add_file(weights, BASE)
+    base = store.card(BASE)
+
+    def tell(step: Step) -> None:
+        if step.stage == "write":
+            store.remove(BASE)
+
+    with pytest.raises(ModelBroken, match="removed while it was made"):
+        make(store, MINE, Recipe(base="base", system="Hi."), base=base, tell=tell)
+    assert store.list() == ()
+    assert files(store, "blobs") == set()
+
+
+@pytest.mark.parametrize("stage", ["receive", "make", "write"])
+def test_whoever_leaves_in_the_middle_leaves_nothing_new(
+    store: LocalStore, tmp_path: Path, weights: Path, stage: str
+) -> None:
+    other = LocalStore(tmp_path / "other")
+    other.add_file(weights, BASE)
+
+    def tell(step: Step) -> None:
+        if step.stage == stage:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        make(store, MINE, Recipe(base="base", system="Hi."), base=other.card(BASE), tell=tell)
+    assert store.list() == ()
+    assert files(store, "blobs") == set()
 
 
 def test_a_name_stands_for_the_old_model_until_the_new_one_is_whole(

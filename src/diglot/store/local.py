@@ -186,6 +186,11 @@ class LocalStore:
                 settle(temporary, self._layout.blob(digest))
         return digest
 
+    def drop(self, contents: Collection[Digest]) -> None:
+        """Remove contents that no name stands for."""
+        with self._locked():
+            self._prune(contents)
+
     def assemble(self, ref: ModelRef, weights: Digest, *, projector: Digest | None = None) -> Model:
         """Give a name to a model of contents that are here. Raises ModelBroken when it is none; then they go again."""
         contents = [weights, *((projector,) if projector else ())]

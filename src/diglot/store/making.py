@@ -25,6 +25,7 @@ from diglot.store.anatomy import Facts, Purpose
 from diglot.store.aside import Tell
 from diglot.store.convert import CannotConvert, Element, convert_apart
 from diglot.store.facts import read_facts
+from diglot.store.files import CopyProgress
 from diglot.store.local import LocalStore
 from diglot.store.manifest import CONFIG_TYPE, Broken, Layer, Manifest, config_of, layer_type, read_parameters
 
@@ -43,34 +44,47 @@ class _Parts(msgspec.Struct, frozen=True, kw_only=True):
 def make(store: LocalStore, ref: ModelRef, recipe: Recipe, *, base: ModelCard | None, tell: Tell) -> None:
     """Make the model `ref`. Raises InvalidField, UnsupportedField, ModelBroken, ModelForeign, NoSpace."""
     making = _Making(store, ref, tell)
-    parts = making.copied(base) if base is not None else making.gathered(recipe)
-    facts = making.facts(parts.weights, "model", "files")
-    if recipe.quantization.lower() not in {"", facts.details.quantization_level.lower()}:
-        reason = f"weights in GGUF are kept as they are, here {facts.details.quantization_level}; llama-quantize makes others"
-        raise UnsupportedField("quantize", reason)
-    adapters = (*parts.adapters, *(making.adapter(name, digest) for name, digest in recipe.adapters.items()))
-    layers = [making.layer("model", parts.weights, parent=base.model.name if base else "")]
-    if parts.projector is not None:
-        layers.append(making.layer("projector", parts.projector))
-    layers += [making.layer("adapter", adapter) for adapter in dict.fromkeys(adapters)]
-    layers += [making.kept(layer_type(kind), text) for kind, text in _texts(recipe, base)]
-    marks = {**(base.model.defaults.marks if base else {}), **recipe.marks}
-    written = config_of(facts.details, facts.capabilities, layers, marks=marks)
-    config = making.kept(CONFIG_TYPE, msgspec.json.encode(written))
-    tell(Step("write"))
-    missing = store.install(ref, msgspec.json.encode(Manifest(config=config, layers=tuple(layers))))
-    if missing:
-        raise ModelBroken(str(ref), reason=f"its contents were removed while it was made ({next(iter(missing))})")
+    try:
+        making.install(making.manifest(recipe, base))
+    except BaseException:
+        store.drop(making.new)
+        raise
     tell(Step("done"))
 
 
 class _Making:
-    """What is done to the store on the way to the model `ref`."""
+    """What is done to the store on the way to the model `ref`. `new` are contents that were not there before."""
 
     def __init__(self, store: LocalStore, ref: ModelRef, tell: Tell) -> None:
         self._store = store
         self._ref = ref
         self._tell = tell
+        self.new: set[Digest] = set()
+
+    def manifest(self, recipe: Recipe, base: ModelCard | None) -> Manifest:
+        """Return the manifest of a recipe, whose contents are all here."""
+        parts = self.copied(base) if base is not None else self.gathered(recipe)
+        facts = self.facts(parts.weights, "model", "files")
+        known = facts.details.quantization_level
+        if recipe.quantization.lower() not in {"", known.lower()}:
+            reason = f"weights in GGUF are kept as they are, here {known}; llama-quantize makes others"
+            raise UnsupportedField("quantize", reason)
+        adapters = (*parts.adapters, *(self.adapter(name, digest) for name, digest in recipe.adapters.items()))
+        layers = [self.layer("model", parts.weights, parent=base.model.name if base else "")]
+        if parts.projector is not None:
+            layers.append(self.layer("projector", parts.projector))
+        layers += [self.layer("adapter", adapter) for adapter in dict.fromkeys(adapters)]
+        layers += [self.kept(layer_type(kind), text) for kind, text in _texts(recipe, base)]
+        marks = {**(base.model.defaults.marks if base else {}), **recipe.marks}
+        written = config_of(facts.details, facts.capabilities, layers, marks=marks)
+        return Manifest(config=self.kept(CONFIG_TYPE, msgspec.json.encode(written)), layers=tuple(layers))
+
+    def install(self, manifest: Manifest) -> None:
+        """Give the name to it. Raises ModelBroken when a content has gone meanwhile."""
+        self._tell(Step("write"))
+        if missing := self._store.install(self._ref, msgspec.json.encode(manifest)):
+            reason = f"its contents were removed while it was made ({next(iter(missing))})"
+            raise ModelBroken(str(self._ref), reason=reason)
 
     def copied(self, base: ModelCard) -> _Parts:
         """Return the files of a base, copied in where they are not ours."""
@@ -127,6 +141,7 @@ class _Making:
         there = self._store.holds(digest)
         self._tell(Step("reuse" if there else "make", digest))
         if not there:
+            self.new.add(digest)
             intake = self._store.intake(digest, size=len(data))
             try:
                 intake.write(data)
@@ -145,9 +160,12 @@ class _Making:
             named = None
         if named is not None and self._store.holds(named):
             return named
-        return self._store.take(
-            path, progress=lambda done, total: self._tell(Step("receive", named, total, done, path.name))
-        )
+        return self._taken(path, lambda done, total: self._tell(Step("receive", named, total, done, path.name)))
+
+    def _taken(self, path: Path, progress: CopyProgress | None = None) -> Digest:
+        digest = self._store.take(path, progress=progress)
+        self.new.add(digest)
+        return digest
 
     def _weights(self, found: Mapping[Purpose, list[Digest]]) -> Digest:
         whole, parts = found.get("model", []), found.get("shard", [])
@@ -174,7 +192,7 @@ class _Making:
                 convert_apart(source, target, element=element)
             except CannotConvert as error:
                 raise InvalidField("files", str(error)) from None
-            return self._store.take(target)
+            return self._taken(target)
 
     def _require(self, field: str, digest: Digest) -> None:
         if not self._store.holds(digest):
