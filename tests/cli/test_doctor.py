@@ -9,10 +9,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from diglot.cli.port import Answers, bind_error, free_port, who_answers
+from diglot.core.events import Step
+from diglot.core.model import ModelRef
+from diglot.core.recipe import Recipe
 from diglot.settings import Settings
+from diglot.store.local import LocalStore
+from diglot.store.making import make
 from tests.cli.conftest import Diglot
 from tests.cli.stub import Answer, stub
-from tests.store.gguf_bytes import gguf
+from tests.store.gguf_bytes import LLAMA, gguf
 
 
 @pytest.fixture
@@ -135,3 +140,25 @@ def test_a_program_that_says_nothing_is_another_program(home: Path) -> None:
 def test_a_free_port_has_nobody(home: Path, port: int) -> None:
     assert bind_error("127.0.0.1", port) is None
     assert who_answers(Settings(home=home, port=port)) is Answers.NOBODY
+
+
+def test_what_others_have_and_is_not_served_is_a_note_with_the_reason(
+    diglot: Diglot, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = LocalStore(tmp_path / "theirs")
+    (tmp_path / "m.gguf").write_bytes(gguf({key: value for key, value in LLAMA.items() if "template" not in key}))
+    steps: list[Step] = []
+    weights = theirs.take(tmp_path / "m.gguf")
+    recipe = Recipe(files={"m.gguf": weights}, template="{{ .Prompt }}")
+    make(theirs, ModelRef("raw"), recipe, base=None, tell=steps.append)
+    far = theirs.root / "manifests" / "registry.ollama.ai" / "library" / "far" / "latest"
+    far.parent.mkdir()
+    far.write_text("{}")
+    monkeypatch.setenv("DIGLOT_READ_OLLAMA", "true")
+    monkeypatch.setenv("DIGLOT_OLLAMA_MODELS", str(theirs.root))
+    report = examined(diglot)
+    assert not wrongs(report)
+    assert [model["name"] for model in report["models"]] == ["raw:latest"]
+    told = " ".join(finding["what"] for finding in report["findings"])
+    assert "far:latest of another program is not served: its manifest is damaged" in told
+    assert "raw:latest answers raw prompts only" in told

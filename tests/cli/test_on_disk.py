@@ -105,3 +105,13 @@ def test_to_remove_what_is_not_there_is_a_failure_and_removes_the_rest(diglot: D
     outcome = diglot("rm", "nothing", "x")
     assert (outcome.code, outcome.out) == (1, "x is removed\n")
     assert "nothing" in outcome.err
+
+
+def test_models_of_other_programs_are_listed_and_shown_where_they_lie(
+    diglot: Diglot, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIGLOT_FOLDERS", str(file.parent))
+    assert names(diglot) == ["Some-Model-Q4:latest"]
+    assert "architecture        llama" in diglot("show", "some-model-q4").out
+    assert diglot("rm", "Some-Model-Q4").code == 1
+    assert file.is_file()

@@ -210,3 +210,14 @@ def test_what_only_a_cloud_has_is_an_error_in_text(cli: Cli) -> None:
     status, error = cli.refusal("/api/me", {})
     assert status in {401, 404}
     assert error
+
+
+def test_launch_codex_finds_what_it_writes_down(scripted_cli: Cli) -> None:
+    scripted_cli.heartbeat()
+    with pytest.raises(AssertionError):  # Whatever the error: it falls back on what it has built in.
+        scripted_cli.get("/api/experimental/model-recommendations")
+    assert scripted_cli.get("/api/status")["cloud"]["disabled"] is True
+    scripted_cli.post("/api/show", named("scripted"))
+    listed = {model["name"]: model for model in scripted_cli.get("/api/tags")["models"]}
+    assert listed["scripted:latest"]["details"]["context_length"] == 4096
+    assert {"tools", "vision"} <= set(listed["scripted:latest"]["capabilities"])

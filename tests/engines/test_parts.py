@@ -14,13 +14,16 @@ import pytest
 from msgspec.structs import replace
 
 from diglot.core.errors import ContextExceeded, ModelIncapable
+from diglot.core.items import Image, Message, Text
 from diglot.core.model import Capabilities, Model, ModelRef
 from diglot.core.ports import Engine
-from diglot.core.request import Embedding, LoadOptions, Rerank, Residence, Sampling
+from diglot.core.request import Conversation, Embedding, LoadOptions, Rerank, Residence, Sampling
 from diglot.engines.llamacpp.child import parameters
 from diglot.engines.llamacpp.launch import Launch
 from diglot.engines.llamacpp.loader import LlamaLoader
 from diglot.engines.llamacpp.program import arguments
+from diglot.engines.peer.body import Target, prompt_body
+from diglot.engines.peer.hosts import LLAMA_CPP
 from diglot.engines.scripted.loader import ScriptedLoader
 from diglot.engines.scripted.models import ScriptedModels
 from diglot.engines.scripted.script import Script
@@ -107,6 +110,14 @@ def test_a_projector_and_adapters_are_handed_to_either_host() -> None:
     assert [each.path for each in params.lora_adapters] == ["/a.gguf", "/b.gguf"]
     line = " ".join(arguments(launch, port=1, key_file=Path("key")))
     assert "--mmproj /p.gguf --lora /a.gguf --lora /b.gguf" in line
+
+
+@pytest.mark.parametrize("kind", ["image/png", "image/jpeg", "image/webp"])
+def test_an_image_goes_to_the_engine_as_it_came(kind: str) -> None:
+    message = Message("user", (Text("What is this?"), Image(b"\x00\xff", kind)))
+    request = replace(asked("Hi"), prompt=Conversation((message,)))
+    [turn] = prompt_body(request, Target("any", LLAMA_CPP))["messages"]
+    assert turn["content"][1] == {"type": "image_url", "image_url": {"url": f"data:{kind};base64,AP8="}}
 
 
 async def test_a_reranker_of_safetensors_ranks_as_its_own_framework_does(tmp_path: Path, llama: LlamaLoader) -> None:
