@@ -35,6 +35,11 @@ def test_what_is_no_source_is_refused(text: str) -> None:
         read_source(text)
 
 
+def test_a_url_without_encryption_is_told() -> None:
+    told = {text: read_source(text) for text in ("http://h/x.gguf", "HTTP://h/x.gguf", "https://h/x.gguf")}
+    assert [each.plain for each in told.values() if isinstance(each, FromUrl)] == [True, True, False]
+
+
 def test_a_repository_is_owner_and_name() -> None:
     source = read_source("hf.co/me/it:Q8_0")
     assert isinstance(source, FromHub)

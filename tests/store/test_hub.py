@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diglot.core.digest import Digest
-from diglot.core.errors import AccessRefused, ModelBroken, NotOffered, UpstreamFailed, WrongDigest
+from diglot.core.errors import AccessRefused, InvalidField, ModelBroken, NotOffered, UpstreamFailed, WrongDigest
 from diglot.core.events import Step
 from diglot.core.model import ModelRef
 from diglot.core.source import FromUrl, read_source
@@ -41,8 +41,8 @@ def supplying(store: LocalStore, tmp_path: Path, offered: Hub) -> StoreSupply:
     return StoreSupply(store, reach, clock=QuickClock())
 
 
-async def pulled(supply: StoreSupply, name: str) -> list[Step]:
-    return [step async for step in supply.pull(read_source(name), insecure=False)]
+async def pulled(supply: StoreSupply, name: str, *, insecure: bool = False) -> list[Step]:
+    return [step async for step in supply.pull(read_source(name), insecure=insecure)]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,9 @@ async def test_a_wrong_file_is_dropped(
 
 async def test_a_file_comes_by_its_url(supply: StoreSupply, store: LocalStore, offered: Hub) -> None:
     url = f"{offered.url}/me/tiny-GGUF/resolve/0123456789abcdef0123456789abcdef01234567/tiny-Q4_K_M.gguf"
-    steps = await pulled(supply, url)
+    with pytest.raises(InvalidField, match="insecure protocol http"):
+        await pulled(supply, url)
+    steps = await pulled(supply, url, insecure=True)
     assert store.resolve(ModelRef.parse("tiny-Q4_K_M")).weights.read_bytes() == WEIGHTS
     assert [step.stage for step in steps if step.stage != "receive"] == ["find", "verify", "write", "done"]
     assert not [path for path in (store.root / "blobs").iterdir() if "partial" in path.name]
@@ -175,7 +177,7 @@ async def test_a_file_comes_by_its_url(supply: StoreSupply, store: LocalStore, o
 
 async def test_a_url_that_leads_to_nothing_is_told_of(supply: StoreSupply, offered: Hub) -> None:
     with pytest.raises(NotOffered):
-        await pulled(supply, f"{offered.url}/nothing.gguf")
+        await pulled(supply, f"{offered.url}/nothing.gguf", insecure=True)
 
 
 def files(*paths: str) -> list[Offered]:

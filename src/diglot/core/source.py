@@ -52,6 +52,11 @@ class FromUrl(msgspec.Struct, frozen=True, tag="url"):
     url: str
     ref: ModelRef
 
+    @property
+    def plain(self) -> bool:
+        """Whether it is written with `http://`."""
+        return self.url.lower().startswith("http://")
+
 
 Source = FromStarter | FromRegistry | FromHub | FromUrl
 
@@ -62,7 +67,7 @@ def read_source(text: str) -> Source:
         return FromStarter()
     scheme, _, rest = text.partition("://")
     if rest and urlsplit(text).path.lower().endswith(".gguf"):
-        if scheme not in {"http", "https"}:
+        if scheme.lower() not in {"http", "https"}:
             raise InvalidName(text, "files are fetched by http and https")
         return FromUrl(text, name_of_file(unquote(urlsplit(text).path)))
     ref = ModelRef.parse(text)

@@ -60,6 +60,7 @@ class StoreSupply:
             case FromHub():
                 steps = self._from_hub(source)
             case FromUrl():
+                _require_safety(plain=source.plain, insecure=insecure)
                 steps = self._from_url(source)
             case FromStarter():
                 steps = self._from_starter()
@@ -91,8 +92,7 @@ class StoreSupply:
     async def _from_registry(self, source: FromRegistry, *, insecure: bool) -> AsyncGenerator[Step]:
         from diglot.store.registry.pull import pull  # noqa: PLC0415
 
-        if source.plain and not insecure:
-            raise InvalidField("insecure", "insecure protocol http")
+        _require_safety(plain=source.plain, insecure=insecure)
         async with (
             self._registry(source.ref, plain=insecure) as (web, address),
             aclosing(pull(self._store, web, address, clock=self._clock, ways=self._ways())) as steps,
@@ -162,3 +162,9 @@ class StoreSupply:
         tokens = Tokens(address.root, Identity(self._reach.identity), now=self._clock.now)
         async with self._web(tokens) as web:
             yield web, address
+
+
+def _require_safety(*, plain: bool, insecure: bool) -> None:
+    """Raise InvalidField where http was written by somebody who does not say that it may be insecure."""
+    if plain and not insecure:
+        raise InvalidField("insecure", "insecure protocol http")
