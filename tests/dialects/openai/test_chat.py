@@ -8,11 +8,11 @@ from hypothesis import given
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from diglot.core.assemble import assemble
-from diglot.core.errors import EngineCrashed
+from diglot.core.errors import EngineCrashed, InvalidField, UnsupportedField
 from diglot.core.events import Event, Finished, Progress, ReasoningDelta, Started, TextDelta, ToolCallDone, Usage
 from diglot.core.items import Message, Text, ToolCall
 from diglot.core.request import Conversation, Generation, Residence
-from diglot.dialects.openai.chat import ChatStream, ChatView, parse, whole
+from diglot.dialects.openai.chat import ChatStream, ChatView, error, parse, whole
 from diglot.dialects.operation import Parsed
 from tests.dialects.openai.material import (
     STAMP,
@@ -268,3 +268,9 @@ def test_a_wrong_value_is_refused_with_its_path(body: dict[str, Any], field: str
     error = refusal(parse, body)
     assert (error["status"], error["param"]) == (400, field)
     assert error["type"] == "invalid_request_error"
+
+
+def test_a_schema_that_the_engine_refuses_is_named_as_the_body_has_it() -> None:
+    for fault in (InvalidField("format", "no"), UnsupportedField("format", "no")):
+        refused = json.loads(error(fault).body)["error"]
+        assert (refused["param"], refused["message"]) == ("response_format", "response_format: no")

@@ -117,3 +117,16 @@ def test_nothing_is_fetched_for_a_client(url: str) -> None:
 def test_base64_may_be_broken_over_lines() -> None:
     url = "data:image/png;base64," + base64.encodebytes(png()).decode()
     assert items(picture(url)) == (Message(role="user", content=(Image(data=png(), media_type="image/png"),)),)
+
+
+def test_calls_without_ids_are_answered_in_order() -> None:
+    calls = [{"id": given, "function": {"name": "look"}} for given in ("", None, "b")]
+    results = [{"role": "tool", "tool_call_id": given, "content": "x"} for given in ("b", "", None)]
+    one, two, three, *answers = items({"role": "assistant", "tool_calls": calls}, *results)
+    assert isinstance(one, ToolCall)
+    assert isinstance(two, ToolCall)
+    assert isinstance(three, ToolCall)
+    assert three.call_id == "b" != one.call_id != two.call_id
+    assert [answer.call_id for answer in answers if isinstance(answer, ToolResult)] == ["b", one.call_id, two.call_id]
+    error = refusal(parse, {"messages": [{"role": "assistant", "tool_calls": calls}, *results, results[1]]})
+    assert error["param"] == "messages[4].tool_call_id"

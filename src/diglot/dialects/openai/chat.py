@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, assert_never
 
 import msgspec
 
-from diglot.core.errors import InvalidField, UnsupportedField
+from diglot.core.errors import AnyFault, InvalidField, UnsupportedField
 from diglot.core.events import (
     Compacted,
     Event,
@@ -28,6 +28,7 @@ from diglot.core.request import Conversation, Generation
 from diglot.core.result import Choice, Result
 from diglot.dialects.openai.body import decode
 from diglot.dialects.openai.chunks import ChunkStream, encode
+from diglot.dialects.openai.errors import render_error
 from diglot.dialects.openai.format import FormatBody, format_of
 from diglot.dialects.openai.logprobs import ChatLogprobsReply, chat_logprobs
 from diglot.dialects.openai.messages import MessageBody, items_of
@@ -309,6 +310,13 @@ class ChatStream(ChunkStream):
         return end
 
 
+def error(fault: AnyFault) -> Rendered:
+    """Render a fault. An engine that refuses a schema knows the field by the core's name for it."""
+    if isinstance(fault, InvalidField | UnsupportedField) and fault.field == "format":
+        fault = type(fault)("response_format", fault.reason)
+    return render_error(fault)
+
+
 OPERATION = Operation(
     method="POST",
     path="/v1/chat/completions",
@@ -318,4 +326,5 @@ OPERATION = Operation(
     stream=ChatStream,
     body=ChatBody,
     reply=ChatReply,
+    error=error,
 )

@@ -1,7 +1,7 @@
 """Messages: a chat as OpenAI's clients keep it, into items.
 
 A conversation is echoed back by many hands, so history is taken as it comes: cut-off arguments, reasoning
-under either name, empty and missing contents. What a model is to read and cannot (sound, files, pictures
+under either name, empty and missing contents, calls without ids, which are answered in order. What a model is to read and cannot (sound, files, pictures
 behind a URL) is refused by its path. Neighbours: `chat`, `core.items`.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -75,7 +76,7 @@ class CalledCustomBody(msgspec.Struct):
 class ToolCallBody(msgspec.Struct):
     """A call in an assistant's message."""
 
-    id: str
+    id: str | None = None
     type: Literal["function", "custom"] | None = None
     function: CalledFunctionBody | None = None
     custom: CalledCustomBody | None = None
@@ -99,6 +100,7 @@ class MessageBody(msgspec.Struct):
 def items_of(messages: Sequence[MessageBody]) -> tuple[Item, ...]:
     """Return the conversation. Raises InvalidField and UnsupportedField with the path of what is wrong."""
     calls: dict[str, str] = {}  # The last call of each function, for answers that name only the function.
+    unnamed: deque[str] = deque()  # The calls without an id that no result has answered.
     items: list[Item] = []
     for index, message in enumerate(messages):
         path = f"messages[{index}]"
@@ -106,9 +108,11 @@ def items_of(messages: Sequence[MessageBody]) -> tuple[Item, ...]:
             case "assistant":
                 made = tuple(_assistant(message, path))
                 calls.update({item.name: item.call_id for item in made if isinstance(item, ToolCall)})
+                unnamed.extend(_made_up(path, at) for at, call in enumerate(message.tool_calls or ()) if not call.id)
                 items.extend(made)
             case "tool":
-                items.append(_result(message, path))
+                call_id = message.tool_call_id or (unnamed.popleft() if unnamed else None)
+                items.append(_result(message, _required(call_id, f"{path}.tool_call_id"), path))
             case "function":
                 name = _required(message.name, f"{path}.name")
                 content = _content(message.content, path)
@@ -134,13 +138,18 @@ def _assistant(message: MessageBody, path: str) -> Iterator[Item]:
     yield from calls
 
 
+def _made_up(path: str, index: int) -> str:
+    return f"call_{path}.{index}"
+
+
 def _calls(message: MessageBody, path: str) -> Iterator[ToolCall]:
     for index, call in enumerate(message.tool_calls or ()):
         where = f"{path}.tool_calls[{index}]"
+        call_id = call.id or _made_up(path, index)
         if call.custom is not None:
-            yield ToolCall(call_id=call.id, name=call.custom.name, arguments=call.custom.input, kind="freeform")
+            yield ToolCall(call_id=call_id, name=call.custom.name, arguments=call.custom.input, kind="freeform")
         elif call.function is not None:
-            yield ToolCall(call_id=call.id, name=call.function.name, arguments=_arguments(call.function))
+            yield ToolCall(call_id=call_id, name=call.function.name, arguments=_arguments(call.function))
         else:
             raise InvalidField(f"{where}.{call.type or 'function'}", "is required")
     if message.function_call is not None:
@@ -154,8 +163,7 @@ def _arguments(call: CalledFunctionBody) -> str:
     return call.arguments or ""
 
 
-def _result(message: MessageBody, path: str) -> ToolResult:
-    call_id = _required(message.tool_call_id, f"{path}.tool_call_id")
+def _result(message: MessageBody, call_id: str, path: str) -> ToolResult:
     return ToolResult(call_id=call_id, content=_content(message.content, path), name=message.name)
 
 
