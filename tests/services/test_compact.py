@@ -197,10 +197,10 @@ async def test_who_asks_for_it_gets_a_short_conversation_compacted_too() -> None
 
 
 async def test_the_models_choice_stays_word_for_word() -> None:
-    chosen = Reply(say='{"summary": "x", "retain_item_ids": ["item_000036"]}')
+    chosen = Reply(say='{"summary": "x", "retain_item_ids": ["item_000039"]}')
     items = session(12)
     kept = opened(await compacted(await engine(8192, chosen), items)).retained
-    assert kept == (items[35],)
+    assert kept == (items[38],)
 
 
 async def test_text_in_a_tool_result_that_gives_orders_changes_nothing_that_is_kept() -> None:

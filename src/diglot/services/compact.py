@@ -19,7 +19,7 @@ import msgspec
 
 from diglot.core.compaction.abridge import length_of
 from diglot.core.compaction.budget import Budget, budget_of
-from diglot.core.compaction.plan import plan_of
+from diglot.core.compaction.plan import Plan, plan_of
 from diglot.core.compaction.prompt import offered
 from diglot.core.compaction.record import Record, read_summary, record_of
 from diglot.core.compaction.window import is_kept, is_shown_summary
@@ -59,11 +59,11 @@ class Compact:
         """
         tally = tally or Tally(engine, request)
         items = _items(request)
-        sizes = await _measured(tally, items, threshold)
+        plan = plan_of(items)
+        sizes = await _measured(tally, items, plan, threshold)
         budget, before = sizes.budget, sizes.before
         if len(sizes.kept) == len(items) or (budget.whole < _LEAST_GAIN and not budget.small):
             raise NothingGained(before=before, after=before)
-        plan = plan_of(items)
         offers = offered(items, plan.optional, budget.offers)
         chunks = Chunks(tally, items, offered=offers, budget=budget, before=before, density=sizes.density)
         summarise = Summarise(engine, request, items=items, chunks=chunks)
@@ -100,11 +100,12 @@ class _Sizes(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget
 
 
-async def _measured(tally: Tally, items: tuple[Item, ...], threshold: int | None) -> _Sizes:
+async def _measured(tally: Tally, items: tuple[Item, ...], plan: Plan, threshold: int | None) -> _Sizes:
     kept = await kept_within(tally, tuple(item for item in items if is_kept(item)))
     before, fixed = await tally(items), await tally(kept)
-    last = tuple(item for item in items if is_shown_summary(item))
-    stood = await tally((*kept, *last)) - fixed if last else 0
+    stood = 0
+    if last := tuple(item for item in items if is_shown_summary(item)):
+        stood = await tally((*kept, *last, *(items[index] for index in plan.forced))) - fixed
     characters = sum(length_of(item) for item in items if not is_kept(item))
     low, high = _DENSITIES
     return _Sizes(

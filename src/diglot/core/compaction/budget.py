@@ -5,7 +5,8 @@ user messages). The shares leave room to work in: a result close to the threshol
 at once, for ever. Tokens are counted by the engine; characters are only used where a schema needs them.
 
 Invariant: whatever the sizes, prose, record and retained items together take at most 45 % of the window, and at
-most 60 % of what they stand for, but for a conversation that is small: that may gain nothing, since nothing is lost.
+most 60 % of what they stand for, but for what the last compaction took, and for a conversation that is small: that may
+gain nothing, since nothing is lost.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 def budget_of(*, window: int, fixed: int, before: int, stood: int = 0, threshold: int | None = None) -> Budget:
     """Return the budget for a window, where `fixed` of the `before` tokens of the prompt stay in it anyway.
 
-    `stood` is how many the summary of the last compaction takes: as much may be written again, so that compacting
-    twice loses nothing. `threshold` is the fill at which the next compaction would come, where it is known.
+    `stood` is how many the summary of the last compaction takes with what must stay beside it: as much may be written
+    again, so that compacting twice loses nothing. `threshold` is the fill at which the next compaction would come, where it is known.
     """
     full = min(window, threshold or window)
     room = max(int(full * _LEAST), min(int(full * _WHOLE), int(full * _FILLED) - fixed))
