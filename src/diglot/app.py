@@ -38,7 +38,7 @@ from diglot.services.presence import Presence
 from diglot.services.residency import Policy, Residency
 from diglot.services.respond import Responses
 from diglot.services.transfer import Transfer
-from diglot.settings import Settings
+from diglot.settings import Settings, environment_of_children
 from diglot.state.responses import Scratch, StoredResponses
 from diglot.state.seal import FileSeal
 from diglot.store.elsewhere import stores_elsewhere
@@ -84,7 +84,7 @@ def engines_of(settings: Settings, ids: Ids) -> tuple[EngineLoader, tuple[ModelS
         slots=settings.slots, cache=settings.cache or memory_of(settings) // 4, cores=os.cpu_count() or 1
     )
     program = str(settings.llama_server) if settings.llama_server else None
-    loader: EngineLoader = LlamaLoader(ids=ids, limits=limits, program=program)
+    loader: EngineLoader = LlamaLoader(ids=ids, limits=limits, program=program, environment=environment_of_children())
     if not settings.remotes:
         return loader, ()
     # The HTTP client that they bring is a fifth of a start, and most servers have no use for it.

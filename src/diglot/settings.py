@@ -142,6 +142,11 @@ def environment() -> Mapping[str, str]:
     return os.environ
 
 
+def environment_of_children() -> Mapping[str, str]:
+    """Return the environment without our settings: keys are among them, which no child needs."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+
+
 def load_settings(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """Return the settings in force. `flags` are those of the command line, None where not given.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Mapping
 
 from diglot.core.model import Model
 from diglot.core.ports import Ids, LoadProgress
@@ -23,12 +24,20 @@ _log = logging.getLogger(__name__)
 
 
 class LlamaLoader:
-    """Loads GGUF models. `program` is a `llama-server` binary to use instead of the library. Implements `EngineLoader`."""
+    """Loads GGUF models. `program` is a `llama-server` binary to use instead of the library, `environment` what its processes inherit. Implements `EngineLoader`."""
 
-    def __init__(self, *, ids: Ids, limits: Limits, program: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        ids: Ids,
+        limits: Limits,
+        program: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._ids = ids
         self._limits = limits
         self._program = program
+        self._environment = environment
 
     def estimate(self, model: Model, options: LoadOptions) -> int:
         """Return the bytes that loading would take."""
@@ -47,7 +56,7 @@ class LlamaLoader:
         sizes = sizes_of(model, options, self._limits)
         key = secrets.token_urlsafe(24)
         launch = self._launch(model, options, sizes=sizes, key=key)
-        child = await ChildProcess.start(launch, name=model.name, progress=progress)
+        child = await ChildProcess.start(launch, name=model.name, progress=progress, environment=self._environment)
         if not model.capabilities.template_tools and model.capabilities.completion:
             _log.info("%s: its chat template knows no tools, they will be listed in the system text", model.name)
         if not model.anatomy.template and model.capabilities.completion:

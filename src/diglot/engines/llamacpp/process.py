@@ -13,14 +13,13 @@ import logging
 import os
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from diglot.core.errors import LoadFailed
 from diglot.engines.llamacpp.launch import Failed, Launch, Ready, Report
-from diglot.settings import PREFIX, environment
 
 _log = logging.getLogger(__name__)
 _LINES_KEPT = 40
@@ -42,8 +41,18 @@ class ChildProcess:
         self.port = 0
 
     @classmethod
-    async def start(cls, launch: Launch, *, name: str, progress: Callable[[int, int], None]) -> ChildProcess:
-        """Start a child and return it when it serves. Raises LoadFailed; cancelling leaves nothing behind."""
+    async def start(
+        cls,
+        launch: Launch,
+        *,
+        name: str,
+        progress: Callable[[int, int], None],
+        environment: Mapping[str, str] | None = None,
+    ) -> ChildProcess:
+        """Start a child and return it when it serves; its environment is the parent's if none is given.
+
+        Raises LoadFailed; cancelling leaves nothing behind.
+        """
         size = await asyncio.to_thread(os.path.getsize, launch.model)
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -53,9 +62,7 @@ class ChildProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={
-                name: value for name, value in environment().items() if not name.startswith(PREFIX)
-            },  # Keys among them.
+            env=environment,
             start_new_session=True,  # A Ctrl-C at the terminal is the server's to handle.
         )
         child = cls(process, name)
