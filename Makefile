@@ -29,6 +29,9 @@ bench: setup  ## Measure against the engine alone
 conformance: setup  ## The openresponses suite from a checkout, SUITE=DIR, with ARGS='--filter id' and the like
 	$(BIN)/python -m tools.conformance $(SUITE) $(ARGS)
 
+bench-compaction: setup  ## Measure compaction beside two other ways; MODEL=name, ARGS=--quick
+	$(BIN)/python -m bench.compaction $(if $(MODEL),--model $(MODEL)) $(ARGS)
+
 docs: setup  ## Write anew the pages that are made from the code
 	$(BIN)/python -m tools.compat_page
 	$(BIN)/diglot settings-page > docs/settings.md
