@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests tools
 
-.PHONY: serve setup check test bench conformance docs lock clean
+.PHONY: serve setup check test bench bench-compaction conformance docs lock clean
 
 serve:  ## Serve on 127.0.0.1:11435, with ARGS='--port N' and the like
 	@$(PYTHON) tools/setup runtime

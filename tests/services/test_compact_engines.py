@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from diglot.core.compaction.record import read_summary
 from diglot.core.errors import CompactionFailed, ContextExceeded, EngineCrashed, InvalidField
+from diglot.core.events import Event
 from diglot.core.items import Item, Text, ToolCall, ToolResult
 from diglot.core.request import JsonSchema, PlainText
 from diglot.engines.scripted.script import Reply
@@ -61,8 +62,9 @@ async def test_a_refusal_that_has_nothing_to_do_with_the_schema_passes_through()
     on = await odd_engine(8192)
 
     async def refuse(request):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        for nothing in ():
-            yield nothing
+        nothing: tuple[Event, ...] = ()
+        for event in nothing:
+            yield event
         raise InvalidField("tools", "no")
 
     on.generate = refuse  # type: ignore[method-assign]
