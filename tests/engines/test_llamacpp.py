@@ -28,6 +28,7 @@ from diglot.engines.llamacpp.process import ChildProcess
 from diglot.engines.llamacpp.sizing import Limits
 from diglot.engines.peer.transport import read_all
 from diglot.engines.peer.wire import Wire
+from diglot.settings import environment_of_children
 from tests.engines.asking import CountingIds, asked, events_of, raw, result_of
 from tests.engines.conftest import WINDOW, nothing
 
@@ -126,7 +127,7 @@ async def test_a_key_is_needed_and_shows_nowhere(chat_model: Model, monkeypatch:
     launch = Launch(
         model=str(chat_model.weights), key=key, window=256, pool=256, slots=1, threads=1, batch_threads=1, batch=128
     )
-    child = await ChildProcess.start(launch, name="x", progress=nothing)
+    child = await ChildProcess.start(launch, name="x", progress=nothing, environment=environment_of_children())
     shown = psutil.Process(child.pid)
     open_to_see = " ".join([*shown.cmdline(), *shown.environ().values()])
     assert key not in open_to_see
