@@ -383,6 +383,26 @@ async def test_vectors_that_are_none_are_the_servers_failure(broken: str) -> Non
             await engine.embed(Embedding(residence=Residence(), inputs=("a",)))
 
 
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [{"reasoning_content": "Hm"}, {"content": "Hi"}, {"content": " you"}],
+        [{"content": each} for each in ("<think>", "Hm", "</think>", "\n\n", "Hi", " you")],
+    ],
+    ids=["split there", "split here"],
+)
+async def test_log_probabilities_are_those_of_the_text_and_not_of_the_thoughts(deltas: list[dict[str, str]]) -> None:
+    stream = [
+        {"choices": [{"delta": delta, "logprobs": {"content": [{"token": token, "logprob": -0.5}]}}]}
+        for delta in deltas
+        for token in delta.values()
+    ]
+    async with served(VLLM, chat=lambda _: Said(stream=[*stream, chunk(finish="stop")])) as (engine, _):
+        (choice,) = (await result_of(engine.generate(asked("Hi", logprobs=0)))).choices
+    assert (choice.reasoning, choice.text) == ("Hm", "Hi you")
+    assert [each.token for each in choice.logprobs] == ["Hi", " you"]
+
+
 async def test_a_token_of_impossible_bytes_breaks_nothing() -> None:
     told = {"content": [{"token": "a", "logprob": -0.5, "bytes": [353, -1], "top_logprobs": []}]}
     answer = {"index": 0, "delta": {"content": "a"}, "logprobs": told, "finish_reason": "stop"}

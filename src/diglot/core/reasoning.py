@@ -31,6 +31,11 @@ class ReasoningSplitter:
         self._state = "start"
         self._begun = False
 
+    @property
+    def thinking(self) -> bool:
+        """Whether what came last belongs to the reasoning or its markers."""
+        return self._state in ("inside", "after")
+
     def feed(self, piece: str) -> Split:
         """Take a piece in and return what became certain."""
         if self._state == "answer":

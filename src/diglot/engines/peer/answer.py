@@ -105,17 +105,17 @@ class Answer:
         return Progress("prefill", done=chunk.processed, total=chunk.total)
 
     def _choice(self, choice: ChoiceChunk, events: list[Event]) -> None:
-        if choice.logprobs is not None and not self._silent:
-            self._logprobs.extend(token_logprobs(choice.logprobs, shown=self._request.logprobs or 0))
         delta = choice.delta
+        text = choice.text if delta is None else delta.content
+        thought = delta and (delta.reasoning_content or delta.reasoning)
+        if choice.logprobs is not None and not self._silent and (text or not thought):  # Thoughts are told without.
+            self._logprobs.extend(token_logprobs(choice.logprobs, shown=self._request.logprobs or 0))
         if delta is not None:
-            thought = delta.reasoning_content or delta.reasoning
             if thought and not self._silent:
                 events.append(ReasoningDelta(thought))
             if delta.tool_calls:
                 for written, call_id in self._pieces.feed(delta.tool_calls):
                     self._call(written, events, call_id)
-        text = choice.text if delta is None else delta.content
         if text and not self._silent:
             self._take(text, events)
         if choice.finish_reason is not None:
@@ -128,6 +128,8 @@ class Answer:
             self._say(text, events)
         else:
             self._split(self._splitter.feed(text), events)
+            if self._splitter.thinking:
+                self._logprobs.clear()
 
     def _split(self, split: Split, events: list[Event]) -> None:
         if split.reasoning:
