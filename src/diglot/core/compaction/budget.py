@@ -61,7 +61,7 @@ def budget_of(*, window: int, fixed: int, before: int, stood: int = 0, threshold
         gain = max(gain, int(full * _SMALL_WHOLE))
     whole = max(0, min(room, gain))
     shortest, longest = _PROSE_CHARACTERS
-    prose = max(_PROSE_LEAST, min(longest, max(shortest, full // 10), whole))
+    prose = max(_PROSE_LEAST, min(longest, max(min(shortest, full // 8), full // 10), whole))
     return Budget(
         whole=whole,
         retained=int(min(whole * _RETAINED_OF_WHOLE, full * _RETAINED)),
