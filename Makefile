@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests tools
 
-.PHONY: serve setup check test bench bench-compaction conformance docs lock clean
+.PHONY: serve setup lint check test bench bench-compaction conformance docs lock clean
 
 serve:  ## Serve on 127.0.0.1:11435, with ARGS='--port N' and the like
 	@$(PYTHON) tools/setup runtime
@@ -12,15 +12,17 @@ serve:  ## Serve on 127.0.0.1:11435, with ARGS='--port N' and the like
 setup:  ## Everything for development, into .tools/ and .venv/
 	@$(PYTHON) tools/setup dev
 
-check: setup  ## The fast gate
+lint: setup  ## What is seen without running anything
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
+
+check: lint  ## The fast gate
 	$(BIN)/pytest -q -n0 tests/house
 
-test: setup  ## All tests, with ARGS='-k name' and the like
+test: lint  ## All tests, with ARGS='-k name' and the like
 	$(BIN)/pytest -n2 $(ARGS)
 
 bench: setup  ## Measure against the engine alone

@@ -8,8 +8,8 @@ import pytest
 
 from diglot.cli.chat.conversation import Conversation
 from diglot.cli.chat.lines import read_message
-from diglot.cli.chat.loading import is_same
 from diglot.cli.failure import Refused
+from diglot.cli.names import is_same
 from diglot.cli.server import Server
 from diglot.cli.wire import ChatReply, MessageReply
 
