@@ -26,9 +26,17 @@ def test_the_drawing_shows_every_fault_once() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fault_is_described_and_has_a_message(kind: type[Fault]) -> None:
     needed: dict[str, Any] = {
-        name: {"allowed": ("GET",), "count": 2, "limit": 1, "tokens": 2, "window": 1, "before": 2, "after": 1, "needed": 2, "free": 1}.get(
-            name, "x"
-        )
+        name: {
+            "allowed": ("GET",),
+            "count": 2,
+            "limit": 1,
+            "tokens": 2,
+            "window": 1,
+            "before": 2,
+            "after": 1,
+            "needed": 2,
+            "free": 1,
+        }.get(name, "x")
         for name, parameter in inspect.signature(kind).parameters.items()
         if parameter.default is parameter.empty
     }

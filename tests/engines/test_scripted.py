@@ -173,7 +173,11 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
 
 def test_the_models_of_a_script_have_names() -> None:
     models = ScriptedModels(Script())
-    assert [model.name for model in models.list()] == ["scripted:latest", "scripted-embed:latest", "scripted-rerank:latest"]
+    assert [model.name for model in models.list()] == [
+        "scripted:latest",
+        "scripted-embed:latest",
+        "scripted-rerank:latest",
+    ]
     assert models.card(ModelRef.parse("SCRIPTED")).model.capabilities.completion
     with pytest.raises(ModelNotFound):
         models.resolve(ModelRef.parse("other"))
