@@ -13,18 +13,28 @@ WORK = """
 import sys
 from pathlib import Path
 from diglot.core.model import ModelRef
+from diglot.core.recipe import Recipe
 from diglot.store.local import LocalStore
+from diglot.store.making import make
 
 store, weights = LocalStore(Path(sys.argv[1])), Path(sys.argv[2])
-a, b = ModelRef(model="a"), ModelRef(model="b")
+a, b, c = ModelRef(model="a"), ModelRef(model="b"), ModelRef(model="c")
+recipe = Recipe(base="a", system="Be brief.", parameters={"seed": 3})
+steps = (
+    lambda: store.add_file(weights, a, licences=("x",)),
+    lambda: store.copy(a, b),
+    lambda: make(store, c, recipe, base=store.card(a), tell=lambda _: print(flush=True)),
+    lambda: store.remove(a),
+    lambda: store.remove(c),
+)
 while True:
-    for step in (lambda: store.add_file(weights, a, licences=("x",)), lambda: store.copy(a, b), lambda: store.remove(a)):
+    for step in steps:
         print(flush=True)
         step()
 """
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3, 7, 20])
+@pytest.mark.parametrize("steps", [1, 2, 3, 5, 8, 11, 30])
 def test_killed_at_work(store: LocalStore, weights: Path, steps: int) -> None:
     command = [sys.executable, "-c", WORK, str(store.root), str(weights)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
@@ -34,7 +44,8 @@ def test_killed_at_work(store: LocalStore, weights: Path, steps: int) -> None:
         child.kill()
     listing = store.listing()
     assert listing.problems == ()
-    assert {model.name for model in listing.models} <= {"a:latest", "b:latest"}
+    assert {model.name for model in listing.models} <= {"a:latest", "b:latest", "c:latest"}
     assert all(model.weights.read_bytes() == weights.read_bytes() for model in listing.models)
+    assert all(model.defaults.system == "Be brief." for model in listing.models if model.name == "c:latest")
     store.add_file(weights, SHARED)
     assert not list((store.root / "blobs").glob(".*"))
