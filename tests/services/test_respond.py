@@ -126,7 +126,7 @@ async def test_what_runs_in_the_background_can_be_cancelled() -> None:
     await until(lambda: world.engine.busy)
     stored = await world.desk.ask(CancelResponse("one"))
     assert isinstance(stored, Stored)
-    assert stored.status == "cancelled"
+    assert (stored.status, stored.fault) == ("cancelled", None)
     assert not world.engine.busy
     again = await world.desk.ask(CancelResponse("one"))
     assert again == stored
@@ -162,3 +162,13 @@ async def test_tokens_are_counted_with_what_came_before() -> None:
     await answer(world, asking("one"), "r1")
     world.engine.count_tokens = lambda request: len(request.prompt.items)  # type: ignore[union-attr]
     assert await world.desk.ask(CountTokens(asking("two", previous="r1", instructions="x"))) == 4
+
+
+async def test_what_was_going_on_when_the_server_died_has_failed_and_does_not_run_for_ever() -> None:
+    world = World()
+    await answer(world, asking("hi"), "one")
+    world.responses.put(replace(world.responses.get("one"), status="in_progress", result=None))
+    stored = await world.desk.ask(FetchResponse("one"))
+    assert isinstance(stored, Stored)
+    assert stored.status == "failed"
+    assert stored.fault is not None

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -29,6 +30,7 @@ from diglot.services.generate import Generate
 log = logging.getLogger(__name__)
 
 _BACKGROUND = 64
+_UNFINISHED: Final = ("queued", "in_progress")
 _LONGEST_CHAIN = 10_000
 
 
@@ -94,8 +96,11 @@ class Responses:
         return record
 
     async def fetch(self, response: str) -> Stored:
-        """Return a stored response."""
-        return await asyncio.to_thread(self._store.get, response)
+        """Return a stored response. One that was going on when the server or its task died has failed."""
+        stored = await asyncio.to_thread(self._store.get, response)
+        if stored.status in _UNFINISHED and response not in self._running:
+            return replace(stored, status="failed", fault=("EngineFailed", "the server ended while this was made"))
+        return stored
 
     async def forget(self, response: str) -> None:
         """Delete a stored response, and stop it where it still runs."""
@@ -133,7 +138,7 @@ class Responses:
         task.cancel()
         await asyncio.wait({task})
         if task.cancelled():
-            record = await self.fetch(response)
+            record = await asyncio.to_thread(self._store.get, response)
             await self._put(self._store, replace(record, status="cancelled", finished=self._clock.now()))
 
     async def _resolved(self, request: Respond) -> Respond:
