@@ -3,7 +3,9 @@
 import asyncio
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
+from diglot.http.body import until_gone
 from diglot.http.protocol import BoundedProtocol
 from tests.http.world import World, post, serving
 from tests.services.world import settle, until
@@ -19,6 +21,12 @@ class Hasty(BoundedProtocol):
     patience = 0.05
     most_connections = 20
     most_pipelined = 3
+
+
+class Stern(BoundedProtocol):
+    """Does not wait long for a client that takes nothing."""
+
+    longest_stall = 0.05
 
 
 class Narrow(Hasty):
@@ -49,6 +57,23 @@ async def test_a_client_of_the_old_protocol_is_answered_and_let_go() -> None:
         reply = await served.talk(b"GET / HTTP/1.0\r\n\r\n")
         assert reply.startswith(b"HTTP/1.1 200")
         assert b"connection: close" in reply
+
+
+async def endless(_: Scope, receive: Receive, send: Send) -> None:
+    """Send without end, until the client has left."""
+    gone = asyncio.create_task(until_gone(receive))
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    while not gone.done():
+        await send({"type": "http.response.body", "body": bytes(65536), "more_body": True})
+        await asyncio.sleep(0)
+
+
+async def test_a_client_that_takes_nothing_of_a_stream_is_let_go() -> None:
+    async with serving(endless, Stern) as served:
+        line = await served.line()
+        await line.send(post(b"{}"))
+        await line.until(b"\r\n\r\n")
+        await until(lambda: not served.server.server_state.connections)
 
 
 async def test_head_has_no_body() -> None:

@@ -1,11 +1,12 @@
 """The connection: uvicorn's HTTP protocol on httptools, with bounds where it has none.
 
 uvicorn reads a request's head, its trailers and what is left of a body that was answered early without limit
-of size or time, keeps any number of silent connections, and forgets to tell a running request that its
+of size or time, keeps any number of silent connections, waits for ever for a client that takes nothing, and forgets to tell a running request that its
 pipelined connection is gone. It does everything else; `app` names this class as uvicorn's `http`. (The h11
 implementation bounds heads too, at nearly twice the processor time for each piece of a stream.)
 
-Invariant: a connection that is not being answered costs a bounded amount of memory for a bounded time.
+Invariant: a connection that is not being answered, or takes nothing of its answer, costs a bounded amount of memory
+for a bounded time.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     head_limit: ClassVar[int] = 64 * 1024
     patience: ClassVar[float] = 30.0
+    longest_stall: ClassVar[float] = 120.0  # How long a full buffer may stay full: whoever takes nothing holds a slot.
     most_connections: ClassVar[int] = 500  # Half of the files that a process may have open by default.
     most_pipelined: ClassVar[int] = 16
 
@@ -30,6 +32,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._overhead = 0  # Bytes in a row that belong to no body.
         self._timer: asyncio.TimerHandle | None = None
+        self._stall: asyncio.TimerHandle | None = None
         self._answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As uvicorn has it.
@@ -71,11 +74,22 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the request that is being answered, which need not be the newest one."""
         self._forget_timer()
+        self._forget_stall()
         answering = self._answering
         if answering is not None and not answering.response_complete:
             answering.disconnected = True
             answering.message_event.set()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Wait for a client that takes too little, but not for ever."""
+        super().pause_writing()
+        self._stall = self.loop.call_later(self.longest_stall, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: it takes again."""
+        self._forget_stall()
+        super().resume_writing()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answering = cycle
@@ -97,6 +111,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _forget_stall(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
 
     @property
     def _is_silent(self) -> bool:
