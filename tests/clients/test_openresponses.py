@@ -1,219 +1,238 @@
-"""What the compliance suite of Open Responses looks at, case by case, against a real server on a scripted model.
+"""What the openresponses compliance suite looks at (`make conformance`), in our own words: 17 behaviours of one server.
 
-The suite itself is run by `make conformance`; these are the behaviours behind its seventeen names.
+Every response is held against the keys that the specification requires; every event against its order.
 """
 
-import asyncio
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
-import httpx2
 import pytest
-import websockets
+from websockets.sync.client import ClientConnection, connect
 
-from tests.dialects.openai.material import data_url, png
+from diglot.framing.sse import SseDecoder
 from tests.serving import Served, serving_script
 
-SCRIPT: Final = {
-    "window": 8192,
-    "replies": [
-        {"when": "San Francisco", "call": [{"name": "get_weather", "arguments": {"location": "San Francisco, CA"}}]},
-        {"echo": True},
-    ],
-}
-REQUIRED: Final = (
+pytestmark = pytest.mark.timeout(120)
+REQUIRED: Final = {
     *("id", "object", "created_at", "completed_at", "status", "incomplete_details", "model", "previous_response_id"),
     *("instructions", "output", "error", "tools", "tool_choice", "truncation", "parallel_tool_calls", "text", "top_p"),
-    *("presence_penalty", "frequency_penalty", "top_logprobs", "temperature", "reasoning", "usage"),
-    *("max_output_tokens", "max_tool_calls", "store", "background", "service_tier", "metadata", "safety_identifier"),
+    *("presence_penalty", "frequency_penalty", "top_logprobs", "temperature", "reasoning", "usage", "store"),
+    *("max_output_tokens", "max_tool_calls", "background", "service_tier", "metadata", "safety_identifier"),
     "prompt_cache_key",
-)
-NUMBERS: Final = ("created_at", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs", "temperature")
-TOOL: Final = {
+}
+PIXEL: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+WEATHER: Final = {
     "type": "function",
     "name": "get_weather",
-    "description": "Get the weather of a place.",
     "parameters": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]},
 }
-ENDS: Final = ("response.completed", "response.incomplete", "response.failed", "error")
+ENDS: Final = {"response.completed", "response.incomplete", "response.failed", "error"}
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving_script(tmp_path_factory.mktemp("openresponses"), SCRIPT) as served:
+    call = {"when": "weather", "call": [{"name": "get_weather", "arguments": {"location": "Brno"}}]}
+    with serving_script(tmp_path_factory.mktemp("served"), {"replies": [call, {"echo": True}]}) as served:
         yield served
 
 
-def user(text: str) -> dict[str, Any]:
-    """Return what a user says."""
-    return {"type": "message", "role": "user", "content": text}
+def message(role: str, content: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "message", "role": role, "content": content, **more}
 
 
-def complete(response: Any) -> Any:
-    """Return a response after a look at its keys."""
-    assert [key for key in REQUIRED if key not in response] == []
-    assert [key for key in NUMBERS if not isinstance(response[key], int | float)] == []
+def post(served: Served, path: str = "/v1/responses", **fields: Any) -> Any:
+    """Send a request and return its body, which must be a success."""
+    with served.http() as client:
+        answer = client.post(path, json={"model": "scripted", **fields})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def answered(served: Served, *items: dict[str, Any], **fields: Any) -> str:
+    """Ask, and return the text of a response that is whole and completed."""
+    response = post(served, input=list(items), **fields)
+    assert set(response) >= REQUIRED
     assert response["status"] == "completed"
-    return response
+    assert response["completed_at"] >= response["created_at"]
+    return text_of(response)
 
 
-def ask(served: Served, path: str = "/v1/responses", **body: Any) -> httpx2.Response:
-    """Make a request."""
-    return httpx2.post(f"{served.url}{path}", json={"model": "scripted", **body}, timeout=30)
+def text_of(response: Any) -> str:
+    """Return the text of the one message of a response."""
+    (item,) = response["output"]
+    assert (item["type"], item["role"], item["status"]) == ("message", "assistant", "completed")
+    (part,) = item["content"]
+    assert part["annotations"] == []
+    return str(part["text"])
 
 
-def answer(served: Served, *items: Any, **body: Any) -> Any:
-    """Return a complete response with an output."""
-    response = complete(ask(served, input=list(items), **body).raise_for_status().json())
-    assert response["output"]
-    return response
-
-
-def stream(served: Served, *items: Any, **body: Any) -> list[Any]:
-    """Return the events of a stream that ended well."""
-    text = ask(served, input=list(items), stream=True, **body).raise_for_status().text
-    events = [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
+def in_order(events: list[Any]) -> Any:
+    """Hold the events of one response against their order, and return that response."""
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
-    complete(events[-1]["response"])
-    return events
+    kinds = [event["type"] for event in events]
+    assert kinds[:2] == ["response.created", "response.in_progress"]
+    assert kinds[2:4] == ["response.output_item.added", "response.content_part.added"]
+    ends = ["response.output_text.done", "response.content_part.done", "response.output_item.done"]
+    assert kinds[-4:] == [*ends, "response.completed"]
+    assert set(kinds[4:-4]) == {"response.output_text.delta"}
+    response = events[-1]["response"]
+    assert set(response) >= REQUIRED
+    assert "".join(event["delta"] for event in events[4:-4]) == text_of(response)
+    return response
 
 
-async def talk(served: Served, *turns: Any) -> list[Any]:
-    """Hold a conversation over one WebSocket. A turn is a body, or makes one of the ends so far; return all ends."""
-    url = served.url.replace("http", "ws", 1) + "/v1/responses"
-    ends: list[Any] = []
-    async with websockets.connect(url, additional_headers={"Authorization": "Bearer any"}) as socket:
-        for turn in turns:
-            body = turn(ends) if callable(turn) else turn
-            await socket.send(json.dumps({"type": "response.create", "model": "scripted", "store": False, **body}))
-            event: Any = {"type": ""}
-            while event["type"] not in ENDS:
-                event = json.loads(await asyncio.wait_for(socket.recv(), 30))
-            ends.append(event)
-    return ends
+class Line:
+    """A WebSocket to the server."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+
+    def ask(self, **fields: Any) -> list[Any]:
+        """Create a response that is not stored, and return its events."""
+        message = {"type": "response.create", "model": "scripted", "store": False, **fields}
+        self._connection.send(json.dumps(message))
+        events: list[Any] = []
+        while not events or events[-1]["type"] not in ENDS:
+            events.append(json.loads(self._connection.recv(timeout=30)))
+        return events
+
+    def refused(self, **fields: Any) -> Any:
+        """Ask for what cannot be, and return the error."""
+        (event,) = self.ask(**fields)
+        assert event["type"] == "error"
+        return event["error"]
 
 
-def test_basic_response(served: Served) -> None:
-    message = answer(served, user("Say hello."))["output"][0]
-    assert {"id", "status", "role", "content"} <= message.keys()
-    assert message["content"][0].keys() >= {"text", "annotations", "logprobs"}
+@contextmanager
+def line(served: Served) -> Iterator[Line]:
+    """Open a WebSocket."""
+    address = f"{served.url.replace('http', 'ws', 1)}/v1/responses"
+    with connect(address, additional_headers={"Authorization": "Bearer any"}, proxy=None) as connection:
+        yield Line(connection)
 
 
-def test_assistant_phase(served: Served) -> None:
-    said = {"type": "message", "role": "assistant", "phase": "commentary", "content": "I look."}
-    final = {**said, "phase": "final_answer", "content": "Four."}
-    kept = answer(served, said, final, user("Again."))
-    items = httpx2.get(f"{served.url}/v1/responses/{kept['id']}/input_items?order=asc").json()["data"]
-    assert [item.get("phase") for item in items] == ["commentary", "final_answer", None]
+def test_a_message_is_answered_by_a_whole_response(served: Served) -> None:
+    assert answered(served, message("user", "three words please")) == "three words please"
 
 
-def test_streaming_response(served: Served) -> None:
-    events = stream(served, user("Count."))
-    assert events[0]["type"] == "response.created"
-    assert events[-1]["type"] == "response.completed"
+def test_phases_of_an_agents_messages_are_taken(served: Served) -> None:
+    history = [message("assistant", "looking", phase="commentary"), message("assistant", "4", phase="final_answer")]
+    assert answered(served, *history, message("user", "again")) == "again"
 
 
-def test_system_prompt(served: Served) -> None:
-    answer(served, {"type": "message", "role": "system", "content": "You are a pirate."}, user("Hello."))
+def test_phases_come_back_with_the_items_that_had_them(served: Served) -> None:
+    given = [message("assistant", "looking", phase="commentary"), message("assistant", "4", phase="final_answer")]
+    response = post(served, input=[*given, message("user", "again")])
+    with served.http() as client:
+        listed = client.get(f"/v1/responses/{response['id']}/input_items", params={"order": "asc"}).json()["data"]
+    assert [item.get("phase") for item in listed] == ["commentary", "final_answer", None]
 
 
-def test_tool_calling(served: Served) -> None:
-    response = answer(served, user("The weather in San Francisco?"), tools=[TOOL])
-    call = response["output"][0]
-    assert (call["type"], json.loads(call["arguments"])) == ("function_call", {"location": "San Francisco, CA"})
-    assert response["tools"] == [{**TOOL, "strict": None}]
+def test_a_stream_is_events_in_order_and_ends_with_the_response(served: Served) -> None:
+    decoder = SseDecoder()
+    with (
+        served.http() as client,
+        client.stream(
+            "POST", "/v1/responses", json={"model": "scripted", "stream": True, "input": "one two"}
+        ) as answer,
+    ):
+        events = [event for piece in answer.iter_bytes() for event in decoder.feed(piece)]
+    decoded = [json.loads(event.data) for event in events]
+    assert [event.name.decode() for event in events] == [event["type"] for event in decoded]
+    assert text_of(in_order(decoded)) == "one two"
 
 
-def test_tool_calling_streamed(served: Served) -> None:
-    kinds = [event["type"] for event in stream(served, user("The weather in San Francisco?"), tools=[TOOL])]
-    call = ["response.output_item.added", "response.function_call_arguments.delta"]
-    assert kinds[2:-1] == [*call, "response.function_call_arguments.done", "response.output_item.done"]
+def test_a_system_message_is_taken(served: Served) -> None:
+    assert answered(served, message("system", "You are a pirate."), message("user", "hello")) == "hello"
 
 
-def test_image_input(served: Served) -> None:
-    parts = [{"type": "input_text", "text": "What is it?"}, {"type": "input_image", "image_url": data_url(png())}]
-    answer(served, {"type": "message", "role": "user", "content": parts})
-
-
-def test_multi_turn(served: Served) -> None:
-    said = {"type": "message", "role": "assistant", "content": "Hello Alice!"}
-    answer(served, user("I am Alice."), said, user("Who am I?"))
-
-
-def test_compact_response(served: Served) -> None:
-    said = {"type": "message", "role": "assistant", "content": "Tuesday, support first."}
-    reply = ask(served, "/v1/responses/compact", input=[user("We launch on Tuesday."), said], prompt_cache_key="key")
-    body = reply.raise_for_status().json()
-    assert body.keys() == {"id", "object", "output", "created_at", "usage"}
-    assert body["object"] == "response.compaction"
-    assert [item["type"] for item in body["output"]] == ["message", "compaction"]
-
-
-def test_compact_missing_model(served: Served) -> None:
-    reply = httpx2.post(f"{served.url}/v1/responses/compact", json={"input": [user("Compact this.")]})
-    assert reply.status_code == 400
-
-
-async def test_websocket_response(served: Served) -> None:
-    (end,) = await talk(served, {"input": [user("Count.")], "store": True})
-    assert complete(end["response"])["output"]
-
-
-async def test_websocket_sequential_responses(served: Served) -> None:
-    ends = await talk(served, {"input": "first"}, {"input": "second"})
-    texts = [complete(end["response"])["output"][0]["content"][0]["text"] for end in ends]
-    assert texts == ["first", "second"]
-
-
-async def test_websocket_continuation(served: Served) -> None:
-    first, second = await talk(
-        served, {"input": "cobalt"}, lambda ends: {"input": "And?", "previous_response_id": ends[0]["response"]["id"]}
+def test_a_declared_function_is_called(served: Served) -> None:
+    response = post(served, input=[message("user", "the weather?")], tools=[WEATHER])
+    (call,) = response["output"]
+    assert (call["type"], call["name"], json.loads(call["arguments"])) == (
+        "function_call",
+        "get_weather",
+        {"location": "Brno"},
     )
-    tokens = [complete(end["response"])["usage"]["input_tokens"] for end in (first, second)]
-    assert tokens[1] > tokens[0]
+    assert response["tools"][0]["name"] == "get_weather"
 
 
-async def test_websocket_generate_false(served: Served) -> None:
-    warm, second = await talk(
-        served,
-        {"input": "cobalt", "generate": False},
-        lambda ends: {"input": "And?", "previous_response_id": ends[0]["response"]["id"]},
-    )
-    assert complete(warm["response"])["output"] == []
-    assert complete(second["response"])["output"]
+def test_an_image_is_seen(served: Served) -> None:
+    image = {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"}
+    assert answered(served, message("user", [{"type": "input_text", "text": "what is it?"}, image])) == "what is it?"
 
 
-async def test_websocket_reconnect_store_false_recovery(served: Served) -> None:
-    (first,) = await talk(served, {"input": "copper"})
-    missed, recovered = await talk(
-        served, {"input": "And?", "previous_response_id": first["response"]["id"]}, {"input": "Again."}
-    )
-    assert (missed["status"], missed["error"]["code"]) == (400, "previous_response_not_found")
-    assert complete(recovered["response"])["output"]
+def test_a_conversation_of_several_turns_is_taken(served: Served) -> None:
+    history = [message("user", "I am Ada."), message("assistant", "Hello Ada.")]
+    assert answered(served, *history, message("user", "who am I?")) == "who am I?"
 
 
-async def test_websocket_previous_response_not_found(served: Served) -> None:
-    (end,) = await talk(served, {"input": "And?", "previous_response_id": "resp_openresponses_missing_1"})
-    assert end["error"].keys() >= {"code", "message", "param", "type"}
-    assert end["error"]["code"] == "previous_response_not_found"
+def test_a_short_conversation_is_compacted_to_its_user_messages_and_one_item(served: Served) -> None:
+    history = [message("user", "we launch on Tuesday"), message("assistant", "Tuesday it is.")]
+    folded = post(served, "/v1/responses/compact", input=history, prompt_cache_key="key")
+    assert folded["object"] == "response.compaction"
+    assert [item["type"] for item in folded["output"]] == ["message", "compaction"]
+    assert folded["usage"]["total_tokens"] > 0
 
 
-async def test_websocket_failed_continuation_evicts_cache(served: Served) -> None:
-    stray = {"type": "function_call_output", "call_id": "call_missing", "output": "No such call."}
-
-    def going_on(ends: list[Any], given: Any) -> dict[str, Any]:
-        return {"input": given, "previous_response_id": ends[0]["response"]["id"]}
-
-    _, failed, retried = await talk(
-        served, {"input": "ember"}, lambda ends: going_on(ends, [stray]), lambda ends: going_on(ends, "And?")
-    )
-    assert failed["type"] == "error"
-    assert retried["error"]["code"] == "previous_response_not_found"
+def test_a_compaction_without_a_model_is_refused(served: Served) -> None:
+    with served.http() as client:
+        answer = client.post("/v1/responses/compact", json={"input": "hello"})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "model"
 
 
-async def test_websocket_compact_new_chain(served: Served) -> None:
-    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "OK."}]}
-    body = ask(served, "/v1/responses/compact", input=[user("Remember slate."), said, user("Compress.")]).json()
-    (end,) = await talk(served, {"input": [*body["output"], user("Continue.")], "tools": []})
-    assert complete(end["response"])["output"]
+def test_over_a_websocket_a_response_is_the_same_events(served: Served) -> None:
+    with line(served) as talk:
+        assert text_of(in_order(talk.ask(input=[message("user", "one two")]))) == "one two"
+
+
+def test_over_a_websocket_one_response_follows_the_other(served: Served) -> None:
+    with line(served) as talk:
+        responses = [in_order(talk.ask(input=f"number {number}")) for number in range(3)]
+    assert [text_of(response) for response in responses] == ["number 0", "number 1", "number 2"]
+    assert len({response["id"] for response in responses}) == 3
+
+
+def test_over_a_websocket_what_is_not_stored_goes_on_by_its_id(served: Served) -> None:
+    with line(served) as talk:
+        first = in_order(talk.ask(input="cobalt"))
+        second = in_order(talk.ask(input="and", previous_response_id=first["id"]))
+    assert second["previous_response_id"] == first["id"]
+    assert second["usage"]["input_tokens"] > first["usage"]["total_tokens"]
+
+
+def test_another_websocket_knows_nothing_of_it_and_begins_anew(served: Served) -> None:
+    with line(served) as talk:
+        first = in_order(talk.ask(input="copper"))
+    with line(served) as talk:
+        assert talk.refused(input="and", previous_response_id=first["id"])["code"] == "previous_response_not_found"
+        assert text_of(in_order(talk.ask(input="anew"))) == "anew"
+
+
+def test_over_a_websocket_an_unknown_response_cannot_be_gone_on_from(served: Served) -> None:
+    with line(served) as talk:
+        error = talk.refused(input="and", previous_response_id="resp_missing")
+    assert error["code"] == "previous_response_not_found"
+    assert error["param"] == "previous_response_id"
+
+
+def test_over_a_websocket_a_turn_that_failed_takes_what_it_went_on_from_with_it(served: Served) -> None:
+    with line(served) as talk:
+        first = in_order(talk.ask(input="ember"))
+        stranger = [{"type": "function_call_output", "call_id": "call_stranger", "output": "none"}]
+        talk.refused(input=stranger, previous_response_id=first["id"])
+        assert talk.refused(input="and", previous_response_id=first["id"])["code"] == "previous_response_not_found"
+
+
+def test_over_a_websocket_a_compacted_conversation_begins_a_new_chain(served: Served) -> None:
+    history = [message("user", "we launch on Tuesday"), message("assistant", "Tuesday it is.")]
+    folded = post(served, "/v1/responses/compact", input=history)["output"]
+    with line(served) as talk:
+        response = in_order(talk.ask(input=[*folded, message("user", "when?")]))
+    assert text_of(response).endswith("when?")
+    assert response["previous_response_id"] is None
