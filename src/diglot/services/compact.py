@@ -60,7 +60,7 @@ class Compact:
         tally = tally or Tally(engine, request)
         items = _items(request)
         plan = plan_of(items)
-        sizes = await _measured(tally, items, plan, threshold)
+        sizes = await _measured(tally, items, plan=plan, threshold=threshold)
         budget, before = sizes.budget, sizes.before
         if len(sizes.kept) == len(items) or (budget.whole < _LEAST_GAIN and not budget.small):
             raise NothingGained(before=before, after=before)
@@ -100,7 +100,7 @@ class _Sizes(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget
 
 
-async def _measured(tally: Tally, items: tuple[Item, ...], plan: Plan, threshold: int | None) -> _Sizes:
+async def _measured(tally: Tally, items: tuple[Item, ...], *, plan: Plan, threshold: int | None) -> _Sizes:
     kept = await kept_within(tally, tuple(item for item in items if is_kept(item)))
     before, fixed = await tally(items), await tally(kept)
     stood = 0

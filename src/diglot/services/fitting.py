@@ -58,7 +58,7 @@ class Fitting:
         best: Fitted | None = None
         for _ in range(_TRIES):
             characters = max(_SHORTEST_RECORD, min(characters, complete))
-            written = await self._written(record, prose, characters, retained)
+            written = await self._written(record, prose, characters=characters, retained=retained)
             fits = written.taken <= self._whole
             if fits and (best is None or written.taken > best.taken):
                 best = written
@@ -67,12 +67,13 @@ class Fitting:
             ):
                 break
             characters += int((self._whole * _AIM - written.taken) * self._density)
-        return best or await self._shrunk(record, prose, max(_SHORTEST_RECORD, characters), retained)
+        least = max(_SHORTEST_RECORD, characters)
+        return best or await self._shrunk(record, prose, characters=least, retained=retained)
 
-    async def _shrunk(self, record: Record, prose: str, characters: int, retained: tuple[Item, ...]) -> Fitted:
+    async def _shrunk(self, record: Record, prose: str, *, characters: int, retained: tuple[Item, ...]) -> Fitted:
         """Return what fits when everything else gives way, the record first."""
         while True:
-            written = await self._written(record, prose, characters, retained)
+            written = await self._written(record, prose, characters=characters, retained=retained)
             if written.taken <= self._whole:
                 return written
             if characters > _SHORTEST_RECORD:
@@ -82,7 +83,7 @@ class Fitting:
             else:
                 return written
 
-    async def _written(self, record: Record, prose: str, characters: int, retained: tuple[Item, ...]) -> Fitted:
+    async def _written(self, record: Record, prose: str, *, characters: int, retained: tuple[Item, ...]) -> Fitted:
         """Write the envelope with so much of the record, and count the prompt then."""
         summary = Summary(write_summary(write_record(record, characters=characters), prose), retained)
         item = self._envelopes.write(summary)
