@@ -158,8 +158,9 @@ def main() -> None:
     parts = asyncio.run(measured(options))
     print(about)
     print(
-        f"{options.model}, one thread, {options.sessions} sessions, windows of {options.window} and "
-        f"{options.long_window} tokens, {(time.perf_counter() - begun) / 60:.0f} minutes\n"
+        f"{options.model}, one thread, {options.sessions} sessions of each length ({options.quiet} quiet), windows of "
+        f"{options.window} tokens ({options.long_window} for several windows), "
+        f"{(time.perf_counter() - begun) / 60:.0f} minutes\n"
     )
     print(table([HEAD, *(row for part in parts for row in rows(part))]), "", sep="\n")
     told = verdicts(parts)

@@ -30,6 +30,7 @@ HEAD: Final = (
 _QUIET: Final = ", quiet"
 _FACTS: Final = {"1 window": 0.95, "1 window, quiet": 0.95, "3 windows, quiet": 0.8, "10 windows, quiet": 0.5}
 _OF_ALL: Final = {"facts", "files F1"}
+_OF_MODEL: Final = {"valid", "cached", "seconds"}
 _SHOWN_ROUNDS: Final = (1, 2, 3, 5)
 
 
@@ -61,8 +62,9 @@ class Verdict(msgspec.Struct, frozen=True):
 def rows(part: Part) -> list[tuple[str, ...]]:
     """Return a line of the table for each way, then the facts that are left after each round."""
     lines = [(part.name, way, *_cells(scores)) for way, scores in part.scores.items()]
-    if part.rounds:  # The session goes on: its later facts and files are not there yet.
-        lines = [tuple("" if HEAD[at] in _OF_ALL else cell for at, cell in enumerate(line)) for line in lines]
+    unsaid = _OF_ALL if part.rounds else set()  # The session goes on: its later facts and files are not there yet.
+    unsaid = unsaid | (_OF_MODEL if part.name.endswith(_QUIET) else set())
+    lines = [tuple("" if HEAD[at] in unsaid else cell for at, cell in enumerate(line)) for line in lines]
     blank = [""] * (len(HEAD) - 3)
     for way, rounds in part.rounds.items():
         left = ", ".join(f"{_left(rounds, count):.2f} after {count}" for count in _counts(rounds))
