@@ -12,6 +12,7 @@ from bench.compaction.chart import Panel, chart
 from bench.compaction.trials import Round, Score
 
 OURS: Final = "Diglot"
+_RETOLD: Final = "as Ollama"
 HEAD: Final = (
     "transcript",
     "way",
@@ -64,7 +65,9 @@ def rows(part: Part) -> list[tuple[str, ...]]:
     lines = [(part.name, way, *_cells(scores)) for way, scores in part.scores.items()]
     unsaid = _OF_ALL if part.rounds else set()  # The session goes on: its later facts and files are not there yet.
     unsaid = unsaid | (_OF_MODEL if part.name.endswith(_QUIET) else set())
-    lines = [tuple("" if HEAD[at] in unsaid else cell for at, cell in enumerate(line)) for line in lines]
+    for place, (_, way, *_) in enumerate(lines):
+        told = unsaid | ({"unseen"} if way == _RETOLD else set())  # It shows no item, but JSON that tells of it.
+        lines[place] = tuple("" if HEAD[at] in told else cell for at, cell in enumerate(lines[place]))
     blank = [""] * (len(HEAD) - 3)
     for way, rounds in part.rounds.items():
         left = ", ".join(f"{_left(rounds, count):.2f} after {count}" for count in _counts(rounds))
@@ -120,7 +123,7 @@ def verdicts(parts: Sequence[Part]) -> list[Verdict]:
             told.append(Verdict(f"share from the cache, {part.name}", mean(score.cached for score in ours), 0.95))
         if part.name in _FACTS:
             told.append(Verdict(f"exact facts, {part.name}", mean(score.facts for score in ours), _FACTS[part.name]))
-        theirs = part.scores.get("as Ollama")
+        theirs = part.scores.get(_RETOLD)
         if part.name == "3,500 tokens" and theirs:
             faster = median(other.seconds / score.seconds for score, other in zip(ours, theirs, strict=True))
             told.append(Verdict("times faster than as Ollama, 3,500 tokens", faster, 5))
