@@ -5,6 +5,7 @@ from xml.dom import minidom
 from bench.compaction.chart import Panel, chart
 from bench.compaction.sessions import make_session
 from bench.compaction.trials import asking, tried
+from bench.compaction.watching import Watched
 from bench.compaction.ways import WAYS
 from diglot.core.compaction.window import is_shown_summary
 from diglot.core.items import ToolResult
@@ -39,7 +40,7 @@ async def test_it_leaves_out_the_oldest_fifth_once_if_it_is_too_long() -> None:
     for share, succeeds in ((0.9, True), (0.6, False)):
         on = await odd_engine(32_000, GOOD)
         on.real_window = int(fresh * share)
-        assert (await tried(WAYS["as Ollama"], on, SESSION, answer=500)).success is succeeds
+        assert bool(await WAYS["as Ollama"](Watched(on), request, 500)) is succeeds
 
 
 async def test_codexs_own_way_takes_the_text_and_drops_the_oldest_until_it_fits() -> None:
