@@ -121,6 +121,7 @@ def serving(home: Path, *flags: str, wait: bool = True) -> Iterator[Served]:
             yield served
         finally:
             process.kill()
+            served.ended()  # Leaving closes the pipe, which the reader must have read to its end by then.
 
 
 @contextmanager
