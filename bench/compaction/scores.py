@@ -148,10 +148,9 @@ def plotted(parts: Sequence[Part], ways: Sequence[str]) -> str:
     for part in parts:
         if part.rounds:
             counts = _counts(part.rounds[OURS])
-            left = {way: [_left(part.rounds[way], count) for count in counts] for way in ways}
-            panels.append(
-                Panel("facts of the first stretch left, by compactions", [f"{each}" for each in counts], left)
-            )
+            left = {way: [_left(rounds, count) for count in counts] for way, rounds in part.rounds.items()}
+            where = "large window" if part.name.endswith(_QUIET) else "by compactions"
+            panels.append(Panel(f"facts of the first stretch left, {where}", [f"{each}" for each in counts], left))
     quick = [part for part in parts if part.name in {"3,500 tokens", "1 window"}]
     if quick:
         cached = {way: [_mean(part.scores[way], lambda score: score.cached) for part in quick] for way in ways}

@@ -3,8 +3,9 @@
 from xml.dom import minidom
 
 from bench.compaction.chart import Panel, chart
+from bench.compaction.scores import HEAD, Part, plotted, rows, verdicts
 from bench.compaction.sessions import make_session
-from bench.compaction.trials import asking, tried
+from bench.compaction.trials import Round, asking, tried
 from bench.compaction.watching import Watched
 from bench.compaction.ways import WAYS
 from diglot.core.compaction.window import is_shown_summary
@@ -65,3 +66,20 @@ def test_a_chart_is_whole_xml_and_shows_every_value() -> None:
     assert all(
         f">{text}</text>" in drawn for text in ("a &lt; b", "x", "y", "0.25", "1.00", "0.00", "0.50", "one", "two")
     )
+
+
+async def test_scores_of_all_parts_are_told_and_drawn() -> None:
+    score = await tried(WAYS["Diglot"], await odd_engine(6000), SESSION, answer=500)
+    every = {way: [score] for way in WAYS}
+    in_a_row = {way: [[Round(score, 0.9)] * 5] for way in WAYS}
+    parts = [
+        Part("3,500 tokens", every),
+        Part("10 windows, quiet", {"Diglot": [score]}),
+        Part("in a row", every, in_a_row),
+        Part("in a row, quiet", {"Diglot": [score]}, {"Diglot": [[Round(score, 0.5)] * 5]}),
+    ]
+    told = {verdict.what: verdict for verdict in verdicts(parts)}
+    assert not told["times faster than as Ollama, 3,500 tokens"].met
+    assert told["exact facts, 10 windows, quiet"].met
+    assert {len(row) for part in parts for row in rows(part)} == {len(HEAD)}
+    minidom.parseString(plotted(parts, tuple(WAYS)))
