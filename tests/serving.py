@@ -30,7 +30,7 @@ MODELS: Final = ROOT / ".tools" / "models"
 """Where the starter models are kept, fetched once for each checkout."""
 CHAT: Final = "smollm2:135m"
 EMBEDDING: Final = "all-minilm:l6-v2"
-PATIENCE: Final = 30.0
+PATIENCE: Final = 60.0
 _PAUSE: Final = threading.Event()  # Never set: waiting for it is the pause between two looks.
 
 

@@ -43,7 +43,7 @@ def test_answers_that_take_too_long_end_with_an_error_in_their_dialect(
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.path)
 def test_a_stream_that_can_end_in_time_ends_well(tmp_path: Path, door: Door) -> None:
     """The client reads no further until the server goes down: more is to come than the network holds."""
-    with serving_script(tmp_path, LONG) as served, streaming(served, door) as stream:
+    with serving_script(tmp_path, LONG, "--drain", "60") as served, streaming(served, door) as stream:
         stream.read_until("word")
         served.process.terminate()
         until(lambda: served.log_has("Shutting down"))
