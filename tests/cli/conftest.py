@@ -12,7 +12,7 @@ import pytest
 
 from diglot.cli.main import main
 from diglot.settings import Settings
-from tests.serving import serving_script
+from tests.serving import Served, serving_script
 
 SCRIPT: Final = {
     "replies": [
@@ -94,7 +94,13 @@ def in_force(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The base URL of a server whose model plays SCRIPT."""
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server whose model plays SCRIPT."""
     with serving_script(tmp_path_factory.mktemp("served"), SCRIPT) as server:
-        yield server.url
+        yield server
+
+
+@pytest.fixture(scope="session")
+def served(server: Served) -> str:
+    """Its base URL."""
+    return server.url

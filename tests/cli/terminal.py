@@ -16,6 +16,7 @@ CTRL_C: Final = "\x03"
 CTRL_D: Final = "\x04"
 PROMPT: Final = ">>> "
 _PATIENCE: Final = 30.0
+_PLAIN: Final = frozenset({"NO_COLOR", "FORCE_COLOR"})  # They would overrule what a terminal is.
 # The terminal must be the process's own, or else it would send no SIGINT for Ctrl-C.
 _START: Final = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from diglot.cli.main import main; main()"
 
@@ -27,7 +28,10 @@ class Terminal:
         self._end, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, b"\x18\x00\xc8\x00\x00\x00\x00\x00")  # 24 lines of 200 columns.
         command = [sys.executable, "-c", _START, *arguments]
-        self._process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+        env = {name: value for name, value in os.environ.items() if name not in _PLAIN}
+        self._process = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=env
+        )
         os.close(theirs)
         self.seen = ""
 

@@ -11,6 +11,7 @@ if sys.platform == "win32":
 
 from tests.cli.stub import stub
 from tests.cli.terminal import CTRL_C, CTRL_D, PROMPT, Terminal
+from tests.serving import Served, until
 
 
 @pytest.fixture
@@ -34,9 +35,9 @@ def test_ctrl_c_stops_the_answer_and_keeps_the_chat(chat: Terminal) -> None:
     assert chat.ended() == 0
 
 
-def test_ctrl_c_before_the_first_word_keeps_the_chat_too(chat: Terminal) -> None:
+def test_ctrl_c_before_the_first_word_keeps_the_chat_too(chat: Terminal, server: Served) -> None:
     chat.type("wait\r")
-    chat.expect("wait")
+    until(lambda: server.log_has("<user>wait"))
     chat.type(CTRL_C)
     chat.expect("(stopped)")
     chat.type("hello\r")
