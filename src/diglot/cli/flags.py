@@ -113,7 +113,7 @@ def shown_default(flag: Flag, form: str = "{}") -> str:
         case bool(value):
             return form.format("yes" if value else "no")
         case float(value):
-            return form.format(f"{value:g}")
+            return form.format(int(value) if value.is_integer() else value)
         case value:
             return form.format(value)
 
