@@ -159,3 +159,15 @@ async def test_another_conversation_does_not_get_the_memory_of_the_first() -> No
     await server.answer(asking(session(12)))
     other = (said("system", "someone else"), *session(12)[1:])
     assert (await server.answer(asking(other))).compacted is not None
+
+
+async def test_a_client_is_given_back_every_user_message_also_those_that_no_longer_fit_a_prompt() -> None:
+    server = Server(window=3000)
+    users = tuple(said("user", f"request {number} " + "word " * 150) for number in range(20))
+    first = await server.answer(asking((*session(12), *users), compacting=Compacting(instead=True)))
+    assert first.compacted is not None
+    assert first.compacted.kept[-20:] == users
+    again = (*first.compacted.kept, first.compacted.item, *session(12)[2:])
+    second = await server.answer(asking(again, compacting=Compacting(instead=True)))
+    assert second.compacted is not None
+    assert second.compacted.kept[: len(first.compacted.kept)] == first.compacted.kept

@@ -82,8 +82,12 @@ class Compact:
         if after > before * _ENOUGH and not budget.small:
             raise NothingGained(before=before, after=after)
         log.info("compacted %d tokens to %d, the window has %d", before, after, engine.window)
-        users = tuple(each for each in sizes.kept if isinstance(each, Message) and each.role == "user")
-        yield Compacted(item=fitted.item, kept=users, before=before, after=after, usage=told.usage)
+        yield Compacted(item=fitted.item, kept=said_by_users(items), before=before, after=after, usage=told.usage)
+
+
+def said_by_users(items: tuple[Item, ...]) -> tuple[Message, ...]:
+    """Return what people said, all of it: a client that is given less would lose it."""
+    return tuple(item for item in items if isinstance(item, Message) and item.role == "user")
 
 
 class _Sizes(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ from diglot.core.overflow import removable, without_oldest
 from diglot.core.ports import Clock, Engine
 from diglot.core.request import Conversation, Generation, Overflow
 from diglot.services.catalog import Catalog
+from diglot.services.compact import said_by_users
 from diglot.services.fold import Fold
 from diglot.services.residency import Residency
 
@@ -59,6 +60,7 @@ class Generate:
         The choices share one slot, so that their prompt is computed once.
         """
         begun = self._clock.monotonic_ns()
+        asked = request
         model = await self._catalog.choose(request.residence.model, Capability.COMPLETION)
         original = prepared(request, model)
         request = self._fold.opened(original)
@@ -70,10 +72,13 @@ class Generate:
             if wish := self._fold.wish(request, engine.window):
                 async with aclosing(self._fold(request, engine, wish)) as events:
                     async for event in events:
-                        yield event
                         if isinstance(event, Compacted):
+                            # What is left out of a prompt for want of room is not lost to the client.
+                            yield replace(event, kept=_said_by_users(asked))
                             usage = event.usage
-                            request = self._fold.after(request, event, original)
+                            request = await self._fold.within(self._fold.after(request, event, original), engine)
+                        else:
+                            yield event
                 if wish.instead:
                     total = self._clock.monotonic_ns() - begun
                     yield Started(input_tokens=usage.input, model=model.name)
@@ -98,6 +103,10 @@ class Generate:
         request = self._fold.opened(prepared(request, model))
         async with self._residency.lease(model, request.residence.load, request.residence.keep_alive) as engine:
             return await engine.count(await self._fold.within(request, engine))
+
+
+def _said_by_users(request: Generation) -> tuple[Message, ...]:
+    return said_by_users(request.prompt.items) if isinstance(request.prompt, Conversation) else ()
 
 
 async def _choices(request: Generation, engine: Engine) -> AsyncGenerator[Event]:
