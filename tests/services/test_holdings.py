@@ -71,6 +71,29 @@ async def test_a_model_that_only_lies_in_memory_is_unloaded_and_goes() -> None:
     assert world.engine.closed == 1
 
 
+async def test_what_is_let_go_while_one_looks_is_not_missed() -> None:
+    world = world_of_one()
+    [_ async for _ in world.generate(generation())]
+    world.engine.gate.clear()
+    answer = asyncio.create_task(_events(world))
+    await until(lambda: world.engine.busy == 1)
+    loop, uses = asyncio.get_running_loop(), world.residency.uses
+
+    async def leave() -> None:
+        world.engine.gate.set()
+        await until(lambda: not uses(WEIGHTS))
+
+    def look(path: Path) -> bool:
+        if in_use := uses(path):  # The look ends only when what it found has become wrong.
+            asyncio.run_coroutine_threadsafe(leave(), loop).result(30)
+        return in_use
+
+    world.store.in_use = look
+    await world.desk.ask(DeleteModel("chat"))
+    assert isinstance((await answer)[-1], Finished)
+    await until(lambda: world.store.dropped == [WEIGHTS])
+
+
 async def test_an_answer_under_way_ends_before_its_model_goes() -> None:
     world = world_of_one()
     [_ async for _ in world.generate(generation())]

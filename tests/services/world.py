@@ -235,9 +235,10 @@ class Store:
         return Blob(self, digest)
 
     def tidy(self) -> bool:
-        self.dropped += [path for path in self.left if not self.in_use(path)]
-        self.left = [path for path in self.left if self.in_use(path)]
-        return not self.left
+        kept = [path for path in self.left if self.in_use(path)]
+        self.dropped += [path for path in self.left if path not in kept]
+        self.left = kept
+        return not kept
 
     def card(self, ref: ModelRef, *, verbose: bool = False) -> ModelCard:
         return ModelCard(model=self.resolve(ref), info={"verbose": verbose}, tensors=())

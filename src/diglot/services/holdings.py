@@ -32,6 +32,7 @@ class Holdings:
         self._catalog = catalog
         self._residency = residency
         self._changed: set[ModelRef] = set()
+        self._looking = asyncio.Lock()
         self._tidying: asyncio.Task[None] | None = None
 
     async def copy(self, request: CopyModel) -> None:
@@ -75,8 +76,9 @@ class Holdings:
     async def changed(self, ref: ModelRef) -> None:
         """See to it that what a name stood for until now goes, once nobody uses it."""
         self._changed.add(ref)
-        if not await self._tidied() and self._tidying is None:
-            self._tidying = asyncio.create_task(self._tidy(), name="remove what is in use no more")
+        in_use = await self._tidied()
+        if in_use is not None and self._tidying is None:
+            self._tidying = asyncio.create_task(self._tidy(in_use), name="remove what is in use no more")
 
     async def close(self) -> None:
         """Stop waiting for users to leave."""
@@ -84,27 +86,28 @@ class Holdings:
             self._tidying.cancel()
             await asyncio.wait({self._tidying})
 
-    async def _tidy(self) -> None:
+    async def _tidy(self, in_use: asyncio.Event | None) -> None:
         try:
-            left = False
-            while not left:
-                await self._residency.let_go()
-                left = await self._tidied()
+            while in_use is not None:
+                await in_use.wait()
+                in_use = await self._tidied()
         finally:
             self._tidying = None
 
-    async def _tidied(self) -> bool:
-        """Remove what can be; returns whether nothing is left to be removed later.
+    async def _tidied(self) -> asyncio.Event | None:
+        """Remove what can be; returns None, or what is set when more can be.
 
         Who waited for a model when its name was changed may have loaded it since, so each time is looked anew.
         """
-        refs = tuple(self._changed)
-        for ref in refs:
-            self._residency.retire(ref, current=await asyncio.to_thread(self._digest, ref))
-        tidied = await asyncio.to_thread(self._keep.tidy)
-        if tidied:
+        async with self._looking:
+            let_go = self._residency.let_go  # Before the look: what is let go during it must not be missed.
+            refs = tuple(self._changed)
+            for ref in refs:
+                self._residency.retire(ref, current=await asyncio.to_thread(self._digest, ref))
+            if not await asyncio.to_thread(self._keep.tidy):
+                return let_go
             self._changed.difference_update(refs)
-        return tidied
+            return None
 
     def _digest(self, ref: ModelRef) -> str | None:
         try:

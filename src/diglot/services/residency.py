@@ -141,9 +141,10 @@ class Residency:
         """Whether a file is in use. May be asked in any thread."""
         return self._files[path] > 0
 
-    async def let_go(self) -> None:
-        """Return when the next file is no longer in use."""
-        await self._let_go.wait()
+    @property
+    def let_go(self) -> asyncio.Event:
+        """What is set when the next file is no longer in use. Taken before one asks which are, it misses none."""
+        return self._let_go
 
     def retire(self, ref: ModelRef, *, current: str | None) -> None:
         """Let go of what is in memory under a name, unless it has the digest `current`, which the name stands for now.
