@@ -49,6 +49,20 @@ class Terminal:
         """Press these keys."""
         os.write(self._end, text.encode())
 
+    def interrupt(self, text: str) -> str:
+        """Press Ctrl-C until a text comes, as a person would, and return what was written up to it.
+
+        CPython notes a signal between two steps of its own: one that comes in the instant before it begins to
+        wait for a key (Modules/readline.c selects on the key alone) is seen with the next.
+        """
+        for _ in range(round(_PATIENCE)):
+            self.type(CTRL_C)
+            while text not in self.seen and self._read(1):
+                pass
+            if text in self.seen:
+                break
+        return self.expect(text)
+
     def expect(self, text: str) -> str:
         """Wait for a text, and return what was written up to it."""
         while text not in self.seen:
@@ -63,8 +77,8 @@ class Terminal:
             pass
         return self._process.wait(_PATIENCE)
 
-    def _read(self) -> bool:
-        ready, _, _ = select.select([self._end], [], [], _PATIENCE)
+    def _read(self, patience: float = _PATIENCE) -> bool:
+        ready, _, _ = select.select([self._end], [], [], patience)
         try:
             data = os.read(self._end, 4096) if ready else b""
         except OSError:  # The other end is closed.

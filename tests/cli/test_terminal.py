@@ -25,8 +25,7 @@ def chat(served: str, home: object) -> Iterator[Terminal]:
 def test_ctrl_c_stops_the_answer_and_keeps_the_chat(chat: Terminal) -> None:
     chat.type("forever\r")
     chat.expect("One two ")
-    chat.type(CTRL_C)
-    chat.expect("(stopped)")
+    chat.interrupt("(stopped)")
     chat.expect(PROMPT)
     chat.type("hello\r")
     chat.expect("Hi there.")
@@ -38,15 +37,13 @@ def test_ctrl_c_stops_the_answer_and_keeps_the_chat(chat: Terminal) -> None:
 def test_ctrl_c_before_the_first_word_keeps_the_chat_too(chat: Terminal, server: Served) -> None:
     chat.type("wait\r")
     until(lambda: server.log_has("<user>wait"))
-    chat.type(CTRL_C)
-    chat.expect("(stopped)")
+    chat.interrupt("(stopped)")
     chat.type("hello\r")
     chat.expect("Hi there.")
 
 
 def test_ctrl_c_at_the_prompt_says_how_to_leave(chat: Terminal) -> None:
-    chat.type(CTRL_C)
-    chat.expect("/bye leaves")
+    chat.interrupt("/bye leaves")
     chat.expect(PROMPT)
     chat.type("/bye\r")
     assert chat.ended() == 0
