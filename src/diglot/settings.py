@@ -9,6 +9,7 @@ Invariant: settings do not change while the server runs.
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import os
 import tomllib
@@ -54,11 +55,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Path | None, _told("Hugging Face's cache, to serve its GGUF files too; often `~/.cache/huggingface/hub`.")
     ] = None
     host: Annotated[
-        str, _told("The address to listen on. Anything but loopback is for those with a proxy in front.")
+        str, _told("The address to listen on. One that other machines reach needs a `key`, or `keyless`.")
     ] = "127.0.0.1"
     port: Annotated[
         int, _told("The port to listen on, one above Ollama's; 0 takes a free one.", least=0, most=65535)
     ] = 11435
+    keyless: Annotated[
+        bool, _told("Whether `host` may be one that other machines reach although there is no `key`.")
+    ] = False
     origins: Annotated[
         tuple[str, ...], _told("Further web origins that may call, such as `https://chat.example`; `*` for all.")
     ] = ()
@@ -130,6 +134,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def model_folder(self) -> Path:
         """Where the models are."""
         return self.models or self.home / "models"
+    @property
+    def unguarded(self) -> bool:
+        """Whether other machines could call without a key, and nobody has said that they may."""
+        return not (self.key or self.keyless or _is_loopback(self.host))
+
 
     @property
     def state_folder(self) -> Path:
@@ -140,6 +149,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def environment() -> Mapping[str, str]:
     """Return the environment of the process."""
     return os.environ
+
+def _is_loopback(host: str) -> bool:
+    """Say whether only this machine reaches what listens on `host`. A name is believed to be elsewhere."""
+    try:
+        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
 
 
 def environment_of_children() -> Mapping[str, str]:

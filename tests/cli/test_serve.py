@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from diglot.cli.verbs import serve
 from diglot.cli.verbs.serve import banner
 from diglot.core.errors import UpstreamFailed
 from diglot.engines.scripted.models import ScriptedModels
@@ -91,3 +92,28 @@ def test_models_of_another_program_are_models_too(
     assert in_force[0].folders == (folder,)
     assert not asked_for
     assert "models    tiny:latest" in outcome.err
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "box.example"])
+def test_other_machines_are_served_with_a_key_or_when_somebody_says_without(
+    diglot: Diglot, in_force: list[Settings], monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setattr(
+        serve, "_with_port", lambda settings: settings
+    )  # Not each of these is an address of this machine.
+    asked = ("serve", "--engine", "scripted", "--host", host)
+    refused = diglot(*asked)
+    assert refused.code == 1
+    assert f"whoever reaches {host} could use the models" in refused.err
+    assert "DIGLOT_KEY" in refused.err
+    assert "--keyless" in refused.err
+    assert not in_force
+    assert diglot(*asked, "--keyless").code == 0
+    monkeypatch.setenv("DIGLOT_KEY", "s3cret")
+    assert diglot(*asked).code == 0
+    assert [(each.key, each.keyless) for each in in_force] == [("", True), ("s3cret", False)]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "localhost", "::1"])
+def test_this_machine_alone_needs_no_key(home: Path, host: str) -> None:
+    assert not Settings(home=home, host=host).unguarded

@@ -26,6 +26,10 @@ from diglot.obs.log import set_up_log
 from diglot.settings import Settings
 
 _FEW: Final = 5
+_UNGUARDED: Final = (
+    "whoever reaches {host} could use the models. Set a key (DIGLOT_KEY, or `key` in config.toml), which every request "
+    "must then bring, or say that none is wanted: diglot serve --keyless"
+)
 
 
 @click.command()
@@ -37,6 +41,8 @@ def command(settings: Settings, *, no_starter: bool) -> None:
     Each option can also stand in the environment (DIGLOT_PORT and so on) or in config.toml in the home folder.
     When there is no model at all, the starter models are fetched first.
     """
+    if settings.unguarded:
+        raise Failure(_UNGUARDED.format(host=settings.host))
     settings = _with_port(settings)
     set_up_log(settings.log, secrets=(settings.key, settings.remote_key, settings.hub_token))
     if not no_starter:
