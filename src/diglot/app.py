@@ -149,7 +149,13 @@ def serve(settings: Settings) -> int:
     clock, ids = SystemClock(), RandomIds()
     desk = build_desk(settings, clock=clock, ids=ids)
     application = assemble(settings, desk, clock=clock, ids=ids)
-    listening = Listening(host=settings.host, port=settings.port, drain=settings.drain, max_message=settings.max_body)
+    listening = Listening(
+        host=settings.host,
+        port=settings.port,
+        drain=settings.drain,
+        stall=settings.stall_timeout,
+        max_message=settings.max_body,
+    )
     return run(application, listening, call_off=desk.close)
 
 

@@ -107,6 +107,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_inputs: Annotated[int, _told("Texts that one embedding request may hold.", least=1)] = 2048
     max_body: Annotated[int, _told("Bytes that a request body may have.", least=1)] = 64 * 1024 * 1024
     body_timeout: Annotated[float, _told("How long a body may take to arrive.", least=0.1, most=_FOR_EVER)] = 60.0
+    stall_timeout: Annotated[
+        float,
+        _told("How long a client may take nothing of its answer before it is let go.", least=0.1, most=_FOR_EVER),
+    ] = 120.0
     heartbeat: Annotated[
         float,
         _told(

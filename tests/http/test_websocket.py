@@ -15,6 +15,7 @@ from diglot.core.items import said
 from diglot.core.request import Conversation, Respond
 from diglot.dialects.operation import Parsed, Socket, Wire
 from diglot.http.application import Access, build_application
+from diglot.http.socket_protocol import GOING_DOWN
 from diglot.state.responses import Scratch
 from tests.http.world import OTHER, TINY, Lines, World
 from tests.services import world as services
@@ -51,6 +52,7 @@ class Talk:
         self._inbox: asyncio.Queue[Message] = asyncio.Queue()
         self._inbox.put_nowait({"type": "websocket.connect"})
         self.sent: list[Message] = []
+        self.gone = False
         told = {"host": "localhost:11435", **(headers or {})}
         scope = {
             "type": "websocket",
@@ -61,7 +63,13 @@ class Talk:
         self.task: asyncio.Task[None] = asyncio.ensure_future(app(scope, self._inbox.get, self._send))
 
     async def _send(self, message: Message) -> None:
+        if self.gone:
+            raise OSError("the client has left")
         self.sent.append(message)
+
+    def go_down(self) -> None:
+        """Tell it as our server does that it goes down."""
+        self._inbox.put_nowait({"type": GOING_DOWN})
 
     def say(self, body: Any) -> None:
         """Send a message."""
@@ -174,6 +182,54 @@ async def test_work_ends_when_the_client_leaves() -> None:
     await until(lambda: world.busy)
     await talk.leave()
     await settle()
+    assert world.is_at_rest()
+
+
+async def test_what_has_come_is_answered_before_the_server_goes_down_and_nothing_new_is() -> None:
+    world = World()
+    await world.warm()
+    world.engine.gate.clear()
+    talk = Talk(served(world))
+    talk.say(["hi", None])
+    await until(lambda: world.busy)
+    talk.say(["and", None])
+    talk.go_down()
+    talk.say(["too late", None])
+    await settle()
+    assert talk.sent == [{"type": "websocket.accept"}]
+    world.engine.gate.set()
+    await until(lambda: talk.sent[-1]["type"] == "websocket.close")
+    assert talk.lines == ["a", "b", " end"] * 2
+    assert talk.sent[-1]["code"] == 1012
+    await talk.leave()
+    await settle()
+    assert world.is_at_rest()
+
+
+async def test_a_connection_that_rests_is_closed_at_once_when_the_server_goes_down() -> None:
+    talk = Talk(served(World()))
+    talk.go_down()
+    await until(lambda: talk.sent[-1:] and talk.sent[-1]["type"] == "websocket.close")
+    await talk.leave()
+
+
+@pytest.mark.parametrize("then", ["leave", "go down"])
+async def test_a_client_that_is_gone_before_it_is_noticed_ends_quietly(
+    then: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server may raise where one sends to a client that has left, before it says so where one receives."""
+    world = World()
+    await world.warm()
+    talk = Talk(served(world))
+    await until(lambda: talk.sent)
+    talk.gone = True
+    talk.say(["hi", None])
+    await until(lambda: not world.busy)
+    if then == "go down":
+        talk.go_down()
+    await settle()
+    await talk.leave()
+    assert not [record for record in caplog.records if record.exc_info]
     assert world.is_at_rest()
 
 

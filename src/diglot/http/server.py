@@ -1,7 +1,7 @@
 """The server process: uvicorn, with our bounds on connections and an orderly end.
 
 It runs an application until a signal comes and knows nothing of what that application does. Neighbours:
-`protocol` for the bounds, `application` for what is run; `app` calls `run`.
+`protocol` and `socket_protocol` for the bounds, `application` for what is run; `app` calls `run`.
 
 Invariant: a client whose answer is called off is told so in its own protocol before its connection ends.
 """
@@ -19,6 +19,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from diglot.http.protocol import BoundedProtocol
+from diglot.http.socket_protocol import BoundedSocket
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +32,14 @@ _KEEP_ALIVE = 75
 class Listening(msgspec.Struct, frozen=True, kw_only=True):
     """Where to listen, and how many seconds answers in flight may go on after a request to stop.
 
-    `max_message` is in bytes, of one message of a WebSocket, unpacked.
+    `stall` is how many seconds a client may take nothing of its answer, `max_message` in bytes, of one message of a
+    WebSocket, unpacked.
     """
 
     host: str
     port: int
     drain: float
+    stall: float
     max_message: int
 
 
@@ -84,8 +87,9 @@ def run(application: ASGIApp, listening: Listening, *, call_off: Callable[[], Aw
         application,
         host=listening.host,
         port=listening.port,
-        http=BoundedProtocol,
-        ws="websockets-sansio",
+        http=type("HttpConnection", (BoundedProtocol,), {"longest_stall": listening.stall}),
+        ws=type("SocketConnection", (BoundedSocket,), {"longest_stall": listening.stall}),
+        ws_ping_timeout=None,  # A slow reader answers a ping late; one that takes nothing is let go for that.
         ws_max_size=listening.max_message,
         log_config=None,
         access_log=False,

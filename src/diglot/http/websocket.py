@@ -2,16 +2,18 @@
 
 It knows no protocol: a message is read and answered by a `Socket` of a dialect, and every line that comes of it is a
 message. What is said on one connection is remembered for it alone, in the scratch, as long as it lasts.
-Neighbours: `streaming` sends the events, `serve` is the way of plain HTTP, `guard` stands before both.
+Neighbours: `streaming` sends the events, `serve` is the way of plain HTTP, `guard` stands before both,
+`socket_protocol` tells when the server goes down.
 
 Invariants: one request of a connection is answered at a time, in order; when the client leaves, the work ends; no
-more than a few messages wait.
+more than a few messages wait; when the server goes down, what has come is answered before the connection is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -23,12 +25,14 @@ from diglot.core.request import Answering
 from diglot.dialects.operation import Socket, Stamp, Wire
 from diglot.http.body import read_head
 from diglot.http.serve import World
+from diglot.http.socket_protocol import GOING_DOWN
 from diglot.http.streaming import Streaming
 
 log = logging.getLogger(__name__)
 
 _WAITING: Final = 8
 _TOO_MANY: Final = 1008  # "Policy violation": RFC 6455, section 7.4.1.
+_GOING_DOWN: Final = 1012  # "Service restart": the IANA registry of close codes.
 
 
 class SocketEndpoint:
@@ -46,18 +50,26 @@ class SocketEndpoint:
         await send({"type": "websocket.accept"})
         waiting: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
         answering = asyncio.create_task(self._answer_all(waiting, read_head(scope), send))
+        closing: set[asyncio.Task[None]] = set()
         try:
-            await self._read_all(receive, send, waiting)
+            await self._read_all(receive, send, waiting=waiting, closing=closing)
         finally:
-            answering.cancel()
-            await asyncio.wait({answering})
+            for task in (answering, *closing):
+                task.cancel()
+            await asyncio.wait({answering, *closing})
 
-    async def _read_all(self, receive: Receive, send: Send, waiting: asyncio.Queue[bytes]) -> None:
-        """Take in messages until the client leaves or has sent too many at once."""
+    async def _read_all(
+        self, receive: Receive, send: Send, *, waiting: asyncio.Queue[bytes], closing: set[asyncio.Task[None]]
+    ) -> None:
+        """Take in messages until the client leaves or has sent too many at once; none once the server goes down."""
         while (message := await receive())["type"] != "websocket.disconnect":
+            if message["type"] == GOING_DOWN:
+                closing.add(asyncio.create_task(_close_after(waiting, send)))
+            if closing:
+                continue
             if waiting.full():
                 log.info("a client sent too many messages at once")
-                await send({"type": "websocket.close", "code": _TOO_MANY, "reason": "too many requests wait"})
+                await _close(send, _TOO_MANY, "too many requests wait")
                 return
             text = message.get("text")
             waiting.put_nowait(message.get("bytes") or b"" if text is None else text.encode("utf-8", "replace"))
@@ -73,6 +85,7 @@ class SocketEndpoint:
 
             wire = msgspec.structs.replace(head, body=body)
             await self._streaming.guarded(self._answer(wire, scratch, messages), refuse)
+            waiting.task_done()
 
     async def _answer(self, wire: Wire, scratch: ResponseStore | None, messages: Messages) -> None:
         world = self._world
@@ -85,6 +98,17 @@ class SocketEndpoint:
         renderer = self._socket.stream(parsed.view, stamp)
         events = world.desk.answer(parsed.request, id=stamp.id, scratch=scratch)
         await self._streaming.run(events, renderer.feed, renderer=renderer, sink=messages)
+
+
+async def _close_after(waiting: asyncio.Queue[bytes], send: Send) -> None:
+    """Close the connection once everything that has come on it is answered."""
+    await waiting.join()
+    await _close(send, _GOING_DOWN, "the server is going down")
+
+
+async def _close(send: Send, code: int, reason: str) -> None:
+    with suppress(OSError):  # ASGI's word for a client that has left, which `receive` tells too.
+        await send({"type": "websocket.close", "code": code, "reason": reason})
 
 
 class Messages:
@@ -101,7 +125,8 @@ class Messages:
         async with self._lock:
             for line in filter(None, data.split(b"\n")):
                 self.begun, self.quiet = True, False
-                await self._send({"type": "websocket.send", "text": line.decode()})
+                with suppress(OSError):  # As above: the work is ended from there.
+                    await self._send({"type": "websocket.send", "text": line.decode()})
 
     async def end(self) -> None:
         """Do nothing: the connection goes on."""
