@@ -40,6 +40,7 @@ _APP_SCHEMES = frozenset(
         "safari-web-extension",
     }
 )
+_SAFE = frozenset({"GET", "HEAD"})
 _METHODS = b"GET, POST, DELETE, HEAD, OPTIONS"
 _HEADERS = (
     b"Authorization, X-Api-Key, Content-Type, User-Agent, Accept, X-Requested-With, OpenAI-Beta, OpenAI-Organization, "
@@ -78,14 +79,17 @@ class Guard:
             fault = Forbidden(f"the Host {host!r} is not served here; the setting `hosts` allows further names")
         elif origin and not self._knows_origin(origin, host):
             fault = Forbidden(f"the Origin {origin!r} may not call; the setting `origins` allows further ones")
+        elif not origin and _is_of_another_site(scope, headers):
+            fault = Forbidden("another site may not call without saying who it is")
         elif scope.get("method") == "OPTIONS":
             await _preflight(headers, send)
             return
-        elif self._key and scope["path"] not in _PUBLIC_PATHS and not self._has_key(headers):
-            fault = KeyMissing()
         else:
-            await self._app(scope, receive, _with_origin(send, origin) if origin else send)
-            return
+            send = _with_origin(send, origin) if origin else send
+            if not self._key or scope["path"] in _PUBLIC_PATHS or self._has_key(headers):
+                await self._app(scope, receive, send)
+                return
+            fault = KeyMissing()
         await self._refuse(scope, send, fault)
 
     def _knows_host(self, host: str) -> bool:
@@ -120,6 +124,14 @@ class Guard:
             await send_whole(self._refusal(scope["path"], fault), send)
 
 
+def _is_of_another_site(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    """Say whether a browser tells that another site is behind a request that may change something.
+
+    Browsers send an Origin with those, but for old ones with forms (Fetch Metadata, 2.2). Links may lead here.
+    """
+    return headers.get(b"sec-fetch-site") == b"cross-site" and scope.get("method") not in _SAFE
+
+
 def _host_name(host: str) -> str | None:
     """Return the name in a Host header, without port and brackets, in lower case; None where it is malformed."""
     found = _HOST.fullmatch(host.lower())
@@ -152,7 +164,11 @@ async def _preflight(asked: dict[bytes, bytes], send: Send) -> None:
 def _with_origin(send: Send, origin: str) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            extra = [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"Origin")]
+            extra = [
+                (b"access-control-allow-origin", origin.encode("latin-1")),
+                (b"access-control-expose-headers", b"*"),  # So that a page learns when to come back.
+                (b"vary", b"Origin"),
+            ]
             message = {**message, "headers": [*message.get("headers", []), *extra]}
         await send(message)
 
