@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from diglot.core import errors
-from diglot.core.errors import AnyFault, ContextExceeded, Fault, InvalidField, TooManyInputs, WrongMethod
+from diglot.core.errors import AnyFault, ContextExceeded, Fault, InvalidField, TooMany, WrongMethod
 
 KINDS = [
     each for _, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, Fault) and each is not Fault
@@ -50,5 +50,5 @@ def test_messages_carry_the_facts() -> None:
     assert InvalidField("messages[0].role", "must be one of user").message == "messages[0].role: must be one of user"
     assert ContextExceeded(tokens=9, window=4).message == "the prompt has 9 tokens, the context window holds 4 tokens"
     assert "too long" in ContextExceeded(tokens=0, window=4).message
-    assert TooManyInputs("input", count=3, limit=2).message.startswith("input: 3 inputs are more than the limit of 2")
+    assert TooMany("input", count=3, limit=2).message.startswith("input: 3 inputs are more than the limit of 2")
     assert WrongMethod("PUT", path="/x", allowed=("GET", "HEAD")).message == "PUT is not allowed on /x, use GET or HEAD"

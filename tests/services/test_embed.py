@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from diglot.core.errors import ContextExceeded, ModelIncapable, NoModel, TooManyInputs
+from diglot.core.errors import ContextExceeded, ModelIncapable, NoModel, TooMany
 from diglot.core.request import Embedding, Residence
 from tests.services.world import World, encoder, model, until
 
@@ -22,7 +22,7 @@ async def test_vectors_come_in_the_order_of_the_inputs_with_the_models_name() ->
 
 async def test_more_inputs_than_the_limit_are_refused_before_anything_is_loaded() -> None:
     world = World()
-    with pytest.raises(TooManyInputs) as caught:
+    with pytest.raises(TooMany) as caught:
         await world.embed(embedding("a", "b", "c", "d"))
     assert (caught.value.count, caught.value.limit) == (4, 3)
     assert world.loader.begun == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from diglot.core.errors import ModelBroken, ModelIncapable, ModelNotFound, NoModel, TooManyInputs
+from diglot.core.errors import ModelBroken, ModelIncapable, ModelNotFound, NoModel, TooMany
 from diglot.core.events import Step
 from diglot.core.items import said
 from diglot.core.model import Anatomy, Capabilities, Defaults, ModelRef
@@ -113,7 +113,7 @@ async def test_documents_are_ranked_by_a_model_that_can() -> None:
     world = World(model(), encoder(), ranker)
     assert await world.desk.ask(asked("a", "bcd")) == Ranked(scores=(1.0, 3.0), input_tokens=5, model="ranker:latest")
     assert await world.desk.ask(asked(name="ranker")) == Ranked(scores=(), input_tokens=0, model="ranker:latest")
-    with pytest.raises(TooManyInputs, match="documents"):
+    with pytest.raises(TooMany, match="documents"):
         await world.desk.ask(asked("a", "b", "c", "d"))
     with pytest.raises(ModelIncapable, match="rerank"):
         await world.desk.ask(asked("a", name="chat"))

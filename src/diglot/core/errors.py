@@ -8,7 +8,7 @@
     │   ├── WrongDigest         the content that came has another digest than was said
     │   ├── BodyTooLarge        more bytes than are read
     │   ├── UnknownCoding       the body is compressed in a way that is not known
-    │   ├── TooManyInputs       more inputs than one request may hold
+    │   ├── TooMany             more of something than one request may hold
     │   ├── UnknownPath         no operation has this path
     │   ├── WrongMethod         the path exists, not with this method
     │   ├── ContextExceeded     the prompt is longer than the context window
@@ -101,14 +101,15 @@ class UnknownCoding(Fault):
         self.known = known
 
 
-class TooManyInputs(Fault):
-    """`field` holds `count` inputs, more than `limit`."""
+class TooMany(Fault):
+    """`field` holds `count` things of a `kind` (as `inputs`, `tools`), more than `limit`."""
 
-    def __init__(self, field: str, *, count: int, limit: int) -> None:
-        super().__init__(f"{field}: {count} inputs are more than the limit of {limit} in one request")
+    def __init__(self, field: str, *, count: int, limit: int, kind: str = "inputs") -> None:
+        super().__init__(f"{field}: {count} {kind} are more than the limit of {limit} in one request")
         self.field = field
         self.count = count
         self.limit = limit
+        self.kind = kind
 
 
 class UnknownPath(Fault):
@@ -256,10 +257,13 @@ class LoadFailed(Fault):
 
 
 class EngineCrashed(Fault):
-    """The process that ran the model ended in the middle of the answer; the next request starts it anew."""
+    """The process that ran the model ended in the middle of the answer; the next request starts it anew.
 
-    def __init__(self, name: str, *, detail: str = "") -> None:
-        super().__init__(f"the engine of model {name!r} ended unexpectedly")
+    `how` says it where it was us who ended it.
+    """
+
+    def __init__(self, name: str, *, how: str = "", detail: str = "") -> None:
+        super().__init__(f"the engine of model {name!r} {how or 'ended unexpectedly'}")
         self.name = name
         self.detail = detail
 
@@ -323,7 +327,7 @@ AnyFault = (
     | BodyTooLarge
     | WrongDigest
     | UnknownCoding
-    | TooManyInputs
+    | TooMany
     | UnknownPath
     | WrongMethod
     | ContextExceeded

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from diglot.core.errors import TooManyInputs
+from diglot.core.errors import TooMany
 from diglot.core.model import Capability
 from diglot.core.ports import Clock
 from diglot.core.request import Embedding, Rerank
@@ -28,9 +28,9 @@ class Embed:
         self._limit = limit
 
     async def __call__(self, request: Embedding) -> Embedded:
-        """Return the vectors. `TooManyInputs` above the limit, `NoModel` where no model embeds."""
+        """Return the vectors. `TooMany` above the limit, `NoModel` where no model embeds."""
         if len(request.inputs) > self._limit:
-            raise TooManyInputs("input", count=len(request.inputs), limit=self._limit)
+            raise TooMany("input", count=len(request.inputs), limit=self._limit)
         begun = self._clock.monotonic_ns()
         model = await self._catalog.choose(request.residence.model, Capability.EMBEDDING)
         residence = request.residence
@@ -44,9 +44,9 @@ class Embed:
         return replace(embedded, model=model.name, total_ns=total, load_ns=loaded)
 
     async def rerank(self, request: Rerank) -> Ranked:
-        """Return the scores. `TooManyInputs` above the limit, `NoModel` where no model ranks."""
+        """Return the scores. `TooMany` above the limit, `NoModel` where no model ranks."""
         if len(request.documents) > self._limit:
-            raise TooManyInputs("documents", count=len(request.documents), limit=self._limit)
+            raise TooMany("documents", count=len(request.documents), limit=self._limit, kind="documents")
         model = await self._catalog.choose(request.residence.model, Capability.RERANK)
         residence = request.residence
         options = residence.load.over(model.defaults.load)

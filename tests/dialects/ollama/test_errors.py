@@ -23,7 +23,7 @@ from diglot.core.errors import (
     ModelIncapable,
     ModelNotFound,
     NoModel,
-    TooManyInputs,
+    TooMany,
     UnknownPath,
     UpstreamFailed,
     WrongMethod,
@@ -50,7 +50,7 @@ LONG = ContextExceeded(tokens=5000, window=4096)
         ("/api/embed", NoModel(ability="embedding"), 503, "no embedding model is downloaded"),
         (
             "/api/embed",
-            TooManyInputs("input", count=9, limit=8),
+            TooMany("input", count=9, limit=8),
             413,
             "input: 9 inputs are more than the limit of 8 in one request",
         ),

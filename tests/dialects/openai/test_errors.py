@@ -15,7 +15,8 @@ FAULTS: list[tuple[AnyFault, int, str]] = [
     (errors.UnsupportedField("n", "no"), 400, "unsupported_parameter"),
     (errors.BodyTooLarge(9), 413, "request_too_large"),
     (errors.UnknownCoding("snappy", known="gzip"), 415, "unknown_coding"),
-    (errors.TooManyInputs("input", count=2049, limit=2048), 413, "too_many_inputs"),
+    (errors.TooMany("input", count=2049, limit=2048), 413, "too_many_inputs"),
+    (errors.TooMany("tools", count=9, limit=8, kind="tools"), 413, "too_many_tools"),
     (errors.UnknownPath("/v1/no"), 404, "unknown_url"),
     (errors.WrongMethod("PUT", path="/v1/models", allowed=("GET", "HEAD")), 405, "method_not_allowed"),
     (errors.ContextExceeded(tokens=9, window=8), 400, "context_length_exceeded"),
@@ -77,7 +78,7 @@ def test_a_window_that_is_exceeded_names_both_numbers() -> None:
 
 
 def test_too_many_inputs_name_the_limit() -> None:
-    assert "2048" in shown(errors.TooManyInputs("input", count=3000, limit=2048))["message"]
+    assert "2048" in shown(errors.TooMany("input", count=3000, limit=2048))["message"]
 
 
 def test_without_an_embedding_model_the_server_says_that_none_is_loaded() -> None:

@@ -40,7 +40,7 @@ from diglot.core.errors import (
     NoSpace,
     NothingGained,
     NotOffered,
-    TooManyInputs,
+    TooMany,
     UnknownCoding,
     UnknownPath,
     UnknownResponse,
@@ -118,7 +118,7 @@ def _status(fault: AnyFault) -> int:  # noqa: C901, PLR0912  one case for each s
             status = 404
         case WrongMethod():
             status = 405
-        case BodyTooLarge() | TooManyInputs():
+        case BodyTooLarge() | TooMany():
             status = 413
         case UnknownCoding():
             status = 415

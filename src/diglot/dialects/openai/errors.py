@@ -39,7 +39,7 @@ from diglot.core.errors import (
     NoSpace,
     NothingGained,
     NotOffered,
-    TooManyInputs,
+    TooMany,
     UnknownCoding,
     UnknownPath,
     UnknownResponse,
@@ -124,8 +124,8 @@ def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911, PLR0912  A table, a
             return _Form(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "request_too_large")
         case UnknownCoding():
             return _Form(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown_coding")
-        case TooManyInputs():
-            return _Form(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_many_inputs", param=fault.field)
+        case TooMany():
+            return _Form(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"too_many_{fault.kind}", param=fault.field)
         case UnknownPath():
             return _Form(HTTPStatus.NOT_FOUND, "unknown_url")
         case WrongMethod():
