@@ -135,24 +135,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = "info"
 
     @property
-    def model_folder(self) -> Path:
-        """Where the models are."""
-        return self.models or self.home / "models"
-    @property
     def unguarded(self) -> bool:
         """Whether other machines could call without a key, and nobody has said that they may."""
         return not (self.key or self.keyless or _is_loopback(self.host))
 
+    @property
+    def model_folder(self) -> Path:
+        """Where the models are."""
+        return self.models or self.home / "models"
 
     @property
     def state_folder(self) -> Path:
         """Where the server keeps what it remembers between runs."""
         return self.home / "state"
 
-
-def environment() -> Mapping[str, str]:
-    """Return the environment of the process."""
-    return os.environ
 
 def _is_loopback(host: str) -> bool:
     """Say whether only this machine reaches what listens on `host`. A name is believed to be elsewhere."""
@@ -161,6 +157,10 @@ def _is_loopback(host: str) -> bool:
     except ValueError:
         return False
 
+
+def environment() -> Mapping[str, str]:
+    """Return the environment of the process."""
+    return os.environ
 
 
 def environment_of_children() -> Mapping[str, str]:
