@@ -20,6 +20,7 @@ import msgspec
 
 from diglot.cli.failure import Failure, NoServer, Refused
 from diglot.cli.wire import ErrorReply
+from diglot.core.foreign import UNREADABLE
 from diglot.framing.ndjson import NdjsonDecoder
 from diglot.settings import Settings
 
@@ -185,7 +186,7 @@ def _refusal(response: httpx2.Response) -> Refused:
     text = response.read()
     try:
         message = msgspec.json.decode(text, type=ErrorReply).error
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         message = ""
     status = response.status_code
     return Refused(message or f"the server answered {status} {response.reason_phrase}", status=status)
@@ -194,5 +195,5 @@ def _refusal(response: httpx2.Response) -> Refused:
 def _decoded(data: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise Failure(f"the server gave an answer that makes no sense: {error}") from error

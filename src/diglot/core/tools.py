@@ -20,6 +20,7 @@ import msgspec
 
 from diglot.core.bounding import bounded, refers, rerooted
 from diglot.core.errors import InvalidField
+from diglot.core.foreign import UNREADABLE
 from diglot.core.items import ToolCall
 from diglot.core.request import Generation, Schema, ToolMode, ToolSpec
 from diglot.core.schema import MAX_ALTERNATIVES
@@ -77,7 +78,7 @@ def flat_arguments(call: ToolCall) -> str:
 def _is_object(text: str) -> bool:
     try:
         _OBJECT.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except UNREADABLE:
         return False
     return True
 

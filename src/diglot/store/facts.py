@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from diglot.core.digest import Digest
+from diglot.core.foreign import UNREADABLE
 from diglot.store.anatomy import Facts, facts_of
 from diglot.store.files import TooLarge, read_bounded, write_whole
 from diglot.store.gguf import BrokenHeader, read_header
@@ -53,7 +54,7 @@ class KeptFacts:
     def _read(self, digest: Digest) -> Facts | None:
         try:
             kept = msgspec.json.decode(read_bounded(self._path(digest), limit=_LARGEST), type=_Kept)
-        except (OSError, TooLarge, msgspec.DecodeError, UnicodeDecodeError):
+        except (OSError, TooLarge, *UNREADABLE):
             return None
         return kept.facts if kept.version == VERSION else None
 

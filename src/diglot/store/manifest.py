@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 
 from diglot.core.digest import Digest
+from diglot.core.foreign import UNREADABLE
 from diglot.core.model import Capabilities, ModelDetails
 from diglot.core.recipe import Example
 from diglot.core.request import LoadOptions, Sampling
@@ -204,5 +205,5 @@ def read_parameters(data: bytes) -> tuple[Mapping[str, Any], Sampling, LoadOptio
 def _decoded(data: bytes, kind: type[T], what: str) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise Broken(f"its {what} is damaged: {error}") from None

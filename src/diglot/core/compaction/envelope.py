@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from diglot.core.errors import BrokenCompaction
+from diglot.core.foreign import UNREADABLE
 from diglot.core.images import NotAnImage, image_of
 from diglot.core.items import Image, Item, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from diglot.core.tools import flat_arguments, flat_name
@@ -78,7 +79,7 @@ def open_envelope(text: str) -> Summary:
     """Read the plain form. `BrokenCompaction` says what is wrong with it."""
     try:
         payload = msgspec.json.decode(text, type=_Payload)
-    except (msgspec.MsgspecError, RecursionError):
+    except UNREADABLE:
         raise BrokenCompaction(_FOREIGN) from None
     if payload.type != KIND or payload.version != VERSION:
         raise BrokenCompaction(f"its type is {payload.type!r} in version {payload.version}, which is not known here")

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from diglot.core.errors import InvalidField, UnsupportedField
+from diglot.core.foreign import UNREADABLE
 from diglot.core.items import ToolCall
 from diglot.core.request import ToolSpec
 from diglot.core.schema import loosened
@@ -95,7 +96,7 @@ def arguments_of(function: CallFunctionBody, field: str) -> str:
             return "{}"
         try:
             value = msgspec.json.decode(value, type=dict[str, Any])
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise InvalidField(f"{field}.arguments", "the text holds no JSON object") from error
     return msgspec.json.encode(value or {}).decode()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
+from diglot.core.foreign import UNREADABLE
 from diglot.core.tools import WrittenCall
 from diglot.engines.peer.chunks import CallChunk
 
@@ -54,6 +55,6 @@ class CallPieces:
             return []
         try:
             msgspec.json.decode(text or "{}", type=dict[str, msgspec.Raw])
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             return []
         return [(WrittenCall(name, text or "{}"), call_id)]

@@ -18,6 +18,7 @@ import msgspec
 
 from diglot.core.errors import Fault
 from diglot.core.events import Event
+from diglot.core.foreign import UNREADABLE
 from diglot.core.ports import Ids
 from diglot.core.request import Generation
 from diglot.engines.peer.answer import Answer
@@ -90,7 +91,7 @@ class Peer:
         """Read one chunk. An error among the chunks carries its status as a field."""
         try:
             chunk = decode_chunk(data)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             detail = data[:MAX_ERROR].decode(errors="replace")
             raise self.blame.failed("its stream cannot be read", detail=detail) from error
         if chunk.error is None:
@@ -117,7 +118,7 @@ class Peer:
             raise await self._lost(str(lost)) from lost
         try:
             return msgspec.json.decode(data, type=reply_type)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             detail = f"{path}: {error}"
             raise self.blame.failed("its answer cannot be read", detail=detail) from error
 

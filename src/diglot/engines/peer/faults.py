@@ -23,6 +23,7 @@ from diglot.core.errors import (
     ModelNotFound,
     UpstreamFailed,
 )
+from diglot.core.foreign import UNREADABLE
 from diglot.core.request import Generation, PlainText
 
 MAX_ERROR = 64 * 1024
@@ -109,7 +110,7 @@ def _refused(error: _Error, request: Generation, *, blame: Blame, detail: str) -
 def _read(body: bytes) -> _Error:
     try:
         read = msgspec.json.decode(body, type=_Body)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return _Error()
     return read.error or _Error(read.message, read.type, read.code, read.param)
 

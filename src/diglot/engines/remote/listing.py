@@ -19,6 +19,7 @@ import httpx2
 import msgspec
 
 from diglot.core.errors import UpstreamFailed
+from diglot.core.foreign import UNREADABLE
 from diglot.core.model import Anatomy, Capabilities, InvalidName, Model, ModelDetails, ModelRef
 from diglot.engines.peer.hosts import LLAMA_CPP, OPENAI, VLLM, Host
 
@@ -105,7 +106,7 @@ def list_offers(address: str, *, key: str, known: dict[str, Offer]) -> dict[str,
             raise UpstreamFailed(place_of(address), reason=reason) from error
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
             raise UpstreamFailed(place_of(address), reason="it cannot be reached", detail=str(error)) from error
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise UpstreamFailed(place_of(address), reason="it gives no list of models", detail=str(error)) from error
 
 

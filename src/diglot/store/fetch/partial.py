@@ -20,6 +20,7 @@ from typing import Final, Self
 import msgspec
 
 from diglot.core.digest import Digest
+from diglot.core.foreign import UNREADABLE
 from diglot.store.files import TooLarge, read_bounded, sync_folder
 from diglot.store.intake import space_told
 
@@ -186,7 +187,7 @@ def bytes_there(target: Path) -> int:
 def _read(target: Path, plan: Plan, *, file: int) -> list[int] | None:
     try:
         state = msgspec.json.decode(read_bounded(_beside(target, _STATE), limit=_LARGEST), type=_State)
-    except (OSError, TooLarge, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, TooLarge, *UNREADABLE):
         return None
     fits = state.file == file and state.plan == plan and len(state.done) == len(plan.starts)
     if not fits or any(not 0 <= done <= plan.length(place) for place, done in enumerate(state.done)):

@@ -24,6 +24,7 @@ import httpx2
 import msgspec
 
 from diglot.core.errors import AccessRefused, UpstreamFailed
+from diglot.core.foreign import UNREADABLE
 from diglot.store.fetch.web import Web, origin_of, read, require_success
 
 _PARAMETER: Final = re.compile(r'(\w+)="([^"]*)"')
@@ -142,7 +143,7 @@ class Tokens:
             await require_success(answer)
             try:
                 reply = msgspec.json.decode(await read(answer, limit=_LONGEST), type=TokenReply)
-            except msgspec.DecodeError as error:
+            except UNREADABLE as error:
                 raise UpstreamFailed(url.host, reason="its token makes no sense") from error
         self._token = reply.token or reply.access_token
         return bool(self._token)

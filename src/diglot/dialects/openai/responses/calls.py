@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from diglot.core.foreign import UNREADABLE
 from diglot.core.items import CallKind, ToolCall
 
 SEARCH: Final = "tool_search"
@@ -172,7 +173,7 @@ def begun_reply(call: ToolCall, *, id: str) -> CallReply:  # noqa: A002
 def _object(text: str) -> dict[str, Any]:
     try:
         return _OBJECT.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except UNREADABLE:
         return {}
 
 

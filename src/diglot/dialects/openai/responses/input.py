@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from diglot.core.errors import InvalidField, MalformedBody
+from diglot.core.foreign import UNREADABLE
 from diglot.core.items import Compaction, Item, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from diglot.core.request import Reference, ToolSpec
 from diglot.core.tools import flat_name
@@ -332,7 +333,7 @@ def _text(raw: msgspec.Raw, field: str) -> str:
         raise InvalidField(field, "is required")
     try:
         return _json(msgspec.json.decode(bytes(raw)))
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except UNREADABLE:
         raise InvalidField(field, "is no valid JSON") from None
 
 

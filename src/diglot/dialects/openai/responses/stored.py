@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from diglot.core.errors import InvalidField, UnsupportedField
+from diglot.core.foreign import UNREADABLE
 from diglot.core.request import CancelResponse, FetchResponse, ForgetResponse
 from diglot.core.result import Stored
 from diglot.dialects.openai.responses.ids import bare_id, response_id
@@ -116,7 +117,7 @@ def whole_items(view: PageView, stamp: Stamp, stored: Stored) -> Rendered:  # no
 def _id_of(item: msgspec.Raw) -> str | None:
     try:
         return msgspec.json.decode(bytes(item), type=_Named).id
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return None
 
 
