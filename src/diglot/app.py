@@ -84,7 +84,13 @@ def engines_of(settings: Settings, ids: Ids) -> tuple[EngineLoader, tuple[ModelS
         slots=settings.slots, cache=settings.cache or memory_of(settings) // 4, cores=os.cpu_count() or 1
     )
     program = str(settings.llama_server) if settings.llama_server else None
-    loader: EngineLoader = LlamaLoader(ids=ids, limits=limits, program=program, environment=environment_of_children())
+    loader: EngineLoader = LlamaLoader(
+        ids=ids,
+        limits=limits,
+        program=program,
+        environment=environment_of_children(),
+        patience=settings.hang_timeout,
+    )
     if not settings.remotes:
         return loader, ()
     # The HTTP client that they bring is a fifth of a start, and most servers have no use for it.

@@ -30,7 +30,7 @@ from diglot.engines.peer.transport import read_all
 from diglot.engines.peer.wire import Wire
 from diglot.settings import environment_of_children
 from tests.engines.asking import CountingIds, asked, events_of, raw, result_of
-from tests.engines.conftest import WINDOW, nothing
+from tests.engines.conftest import LIMITS, WINDOW, nothing
 
 pytestmark = pytest.mark.timeout(180)
 ROOT = Path(__file__).parent.parent.parent
@@ -238,3 +238,29 @@ async def test_nothing_blocks_the_loop(llama_engine: LlamaEngine, no_blocking: B
     events = await events_of(llama_engine.generate(asked("Say hello.", most=4)))
     assert isinstance(events[-1], Finished)
     assert await llama_engine.count(asked("Say hello.")) > 0
+
+
+async def test_a_child_that_hangs_is_ended_and_those_who_wait_are_told(chat_model: Model) -> None:
+    loader = LlamaLoader(ids=CountingIds(), limits=LIMITS, patience=2.0)
+    async with nothing_left():
+        engine = await loader.load(chat_model, WINDOW, nothing)
+        stream = engine.generate(asked("Count for ever.", most=None))
+        await first_text(stream)
+        os.kill(engine.pid, signal.SIGSTOP)
+        with pytest.raises(EngineCrashed, match="no sign of life for 2 seconds"):
+            await events_of(stream)
+        assert not engine.alive
+        await engine.close()
+
+
+async def test_a_child_that_hangs_while_it_loads_is_ended(chat_model: Model) -> None:
+    loader = LlamaLoader(ids=CountingIds(), limits=LIMITS, patience=0.5)
+
+    def stop(*_: object) -> None:
+        for pid in children() - before:
+            os.kill(pid, signal.SIGSTOP)
+
+    before = children()
+    async with nothing_left():
+        with pytest.raises(LoadFailed, match=r"no sign of life for 0\.5 seconds while loading"):
+            await loader.load(chat_model, WINDOW, stop)

@@ -87,8 +87,9 @@ class WrongDigest(Fault):
 class BodyTooLarge(Fault):
     """The body, or what it unpacks to, has more than `limit` bytes."""
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"the request body is larger than the limit of {limit} bytes")
+    def __init__(self, limit: int, *, unpacked: bool = False) -> None:
+        what = "unpacks to more than" if unpacked else "is larger than"
+        super().__init__(f"the request body {what} the limit of {limit} bytes")
         self.limit = limit
 
 

@@ -1,6 +1,6 @@
 """An engine in a child process: the peer client, the child it talks to, and the ledger of their shared cache.
 
-Neighbours: `loader` makes it, `process` is the child, `engines.peer` the client. It deliberately keeps no queue:
+Neighbours: `loader` makes it, `process` is the child, `vigil` notices when it hangs, `engines.peer` is the client. It deliberately keeps no queue:
 admission lets in no more answers than there are slots.
 
 Invariant: once the child is dead, `alive` is false for good and every request ends in EngineCrashed.
@@ -160,4 +160,4 @@ class LlamaEngine:
         detail = await self._child.detail()
         if self._child.alive:
             return EngineFailed(f"the engine of model {self._model.name!r} broke off", detail=f"{how}\n{detail}")
-        return EngineCrashed(self._model.name, detail=f"{how}\n{detail}")
+        return EngineCrashed(self._model.name, how=self._child.given_up, detail=f"{how}\n{detail}")

@@ -1,6 +1,6 @@
 """The loader: a model of the store becomes an engine in a child process.
 
-Neighbours: `sizing` chooses window and cache, `process` starts the child, `engine` is what comes out.
+Neighbours: `sizing` chooses window and cache, `process` starts the child, `vigil` watches it, `engine` comes out.
 
 Invariant: a load that fails or is cancelled leaves no process behind.
 """
@@ -18,13 +18,18 @@ from diglot.engines.llamacpp.engine import LlamaEngine
 from diglot.engines.llamacpp.launch import Launch
 from diglot.engines.llamacpp.process import ChildProcess
 from diglot.engines.llamacpp.sizing import Limits, Sizes, sizes_of
+from diglot.engines.llamacpp.vigil import Vigil
 from diglot.engines.peer.wire import Wire
 
 _log = logging.getLogger(__name__)
 
 
 class LlamaLoader:
-    """Loads GGUF models. `program` is a `llama-server` binary to use instead of the library, `environment` what its processes inherit. Implements `EngineLoader`."""
+    """Loads GGUF models. Implements `EngineLoader`.
+
+    `program` is a `llama-server` binary to use instead of the library, `environment` what its processes inherit,
+    `patience` how many seconds they may give no sign of life.
+    """
 
     def __init__(
         self,
@@ -33,11 +38,13 @@ class LlamaLoader:
         limits: Limits,
         program: str | None = None,
         environment: Mapping[str, str] | None = None,
+        patience: float = 300.0,
     ) -> None:
         self._ids = ids
         self._limits = limits
         self._program = program
         self._environment = environment
+        self._patience = patience
 
     def estimate(self, model: Model, options: LoadOptions) -> int:
         """Return the bytes that loading would take."""
@@ -56,12 +63,15 @@ class LlamaLoader:
         sizes = sizes_of(model, options, self._limits)
         key = secrets.token_urlsafe(24)
         launch = self._launch(model, options, sizes=sizes, key=key)
-        child = await ChildProcess.start(launch, name=model.name, progress=progress, environment=self._environment)
+        child = await ChildProcess.start(
+            launch, name=model.name, progress=progress, environment=self._environment, patience=self._patience
+        )
         if not model.capabilities.template_tools and model.capabilities.completion:
             _log.info("%s: its chat template knows no tools, they will be listed in the system text", model.name)
         if not model.anatomy.template and model.capabilities.completion:
             _log.warning("%s: it brings no chat template; conversations are put to it in ChatML", model.name)
-        return LlamaEngine(model, child, transport=Wire(child.port, key=key), sizes=sizes, ids=self._ids)
+        wire = Vigil(Wire(child.port, key=key), patience=self._patience, give_up=child.give_up)
+        return LlamaEngine(model, child, transport=wire, sizes=sizes, ids=self._ids)
 
     def _launch(self, model: Model, options: LoadOptions, *, sizes: Sizes, key: str) -> Launch:
         encodes = not model.capabilities.completion

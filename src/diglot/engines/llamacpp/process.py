@@ -1,6 +1,7 @@
 """The parent's side of a child: start it, wait until it serves, notice its death, end it.
 
-Knows processes and pipes and nothing of tokens. Neighbours: `child` is what it starts, `engine` owns one.
+Knows processes and pipes and nothing of tokens. Neighbours: `child` is what it starts, `engine` owns one, `vigil`
+gives one up that serves and hangs; one that hangs while it loads is given up here.
 
 Invariant: whoever starts a child ends up with either a serving one or none at all, also when cancelled.
 """
@@ -10,34 +11,36 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import msgspec
 
 from diglot.core.errors import LoadFailed
 from diglot.engines.llamacpp.launch import Failed, Launch, Ready, Report
+from diglot.engines.llamacpp.vitals import computed, resident
 
 _log = logging.getLogger(__name__)
 _LINES_KEPT = 40
 _LINE_LENGTH = 400
 _STOP_SECONDS = 3.0
 _POLL_SECONDS = 0.1
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 class ChildProcess:
     """A running child. Made by `start` only."""
 
-    def __init__(self, process: asyncio.subprocess.Process, name: str) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, name: str, *, patience: float = math.inf) -> None:
         self._process = process
         self._name = name
+        self._patience = patience
         self._tail: deque[str] = deque(maxlen=_LINES_KEPT)
         self._watch = asyncio.create_task(self._watch_until_dead(), name=f"child of {name}")
         self._stopping = False
+        self.given_up = ""
         self.port = 0
 
     @classmethod
@@ -48,10 +51,11 @@ class ChildProcess:
         name: str,
         progress: Callable[[int, int], None],
         environment: Mapping[str, str] | None = None,
+        patience: float = math.inf,
     ) -> ChildProcess:
         """Start a child and return it when it serves; its environment is the parent's if none is given.
 
-        Raises LoadFailed; cancelling leaves nothing behind.
+        `patience` is how many seconds it may give no sign of life. Raises LoadFailed; cancelling leaves nothing behind.
         """
         size = await asyncio.to_thread(os.path.getsize, launch.model)
         process = await asyncio.create_subprocess_exec(
@@ -65,7 +69,7 @@ class ChildProcess:
             env=environment,
             start_new_session=True,  # A Ctrl-C at the terminal is the server's to handle.
         )
-        child = cls(process, name)
+        child = cls(process, name, patience=patience)
         meter = asyncio.create_task(child._measure(size, progress))
         try:
             await child._send(launch)
@@ -85,8 +89,8 @@ class ChildProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs and is not being stopped."""
-        return not self._stopping and not self._watch.done()
+        """Whether it runs, is not being stopped and was not given up."""
+        return not self._stopping and not self.given_up and not self._watch.done()
 
     @property
     def stopped(self) -> bool:
@@ -115,6 +119,12 @@ class ChildProcess:
             self._kill()
             await self._watch
 
+    def give_up(self) -> None:
+        """End it at once, because it gives no sign of life; `given_up` says so from here on."""
+        self.given_up = f"was ended, for it gave no sign of life for {self._patience:g} seconds"
+        _log.warning("the engine of %s %s", self._name, self.given_up)
+        self._kill()
+
     async def _send(self, launch: Launch) -> None:
         pipe = self._process.stdin
         if pipe is None:
@@ -127,7 +137,8 @@ class ChildProcess:
         line = await self._process.stdout.readline() if self._process.stdout else b""
         if not line:
             detail = await self.detail()
-            raise LoadFailed(self._name, reason="its engine process ended while loading", detail=detail)
+            reason = f"its engine process {self.given_up or 'ended'} while loading"
+            raise LoadFailed(self._name, reason=reason, detail=detail)
         match msgspec.json.decode(line, type=Report):
             case Ready(port):
                 return port
@@ -153,19 +164,22 @@ class ChildProcess:
         await self._process.wait()
 
     async def _measure(self, total: int, progress: Callable[[int, int], None]) -> None:
-        """Report how much of the weights is in memory. llama.cpp itself cannot say while it loads."""
+        """Report how much of the weights is in memory. llama.cpp itself cannot say while it loads.
+
+        A process that takes neither memory nor time of a processor for too long is given up.
+        """
+        clock = asyncio.get_running_loop().time
+        seen, since = None, clock()
         while True:
             await asyncio.sleep(_POLL_SECONDS)
             progress(min(self.memory, total), total)
+            state = (self.memory, computed(self.pid))
+            if state != seen or 0 in state:
+                seen, since = state, clock()
+            elif clock() - since > self._patience:
+                self.give_up()
+                return
 
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
-
-
-def resident(pid: int) -> int:
-    """Return the resident bytes of a process, 0 where the system does not say (only Linux has this file)."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE
-    except (OSError, IndexError, ValueError):
-        return 0
