@@ -93,6 +93,7 @@ def run(application: ASGIApp, listening: Listening, *, call_off: Callable[[], Aw
         ws_max_size=listening.max_message,
         log_config=None,
         access_log=False,
+        proxy_headers=False,  # What a proxy tells of its client could be told by anybody.
         server_header=False,
         date_header=False,
         timeout_keep_alive=_KEEP_ALIVE,
