@@ -42,7 +42,7 @@ def test_with_a_single_bit_changed_it_is_refused(seal: FileSeal, text: str, data
         seal.open(changed)
 
 
-@pytest.mark.parametrize("text", ["diglot1.", "diglot1.AAAA", "diglot1.???", "diglot1." + "A" * 64])
+@pytest.mark.parametrize("text", ["diglot1.", "diglot1.AAAA", "diglot1.???", "diglot1.é", "diglot1." + "A" * 64])
 def test_nonsense_is_refused(seal: FileSeal, text: str) -> None:
     assert seal.knows(text)
     with pytest.raises(BrokenCompaction):

@@ -9,7 +9,6 @@ Invariant: a text with a single bit changed does not open.
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 import secrets
 from pathlib import Path
@@ -50,9 +49,9 @@ class FileSeal:
             data = base64.b64decode(sealed.removeprefix(_MARK), altchars=b"-_", validate=True)
             # The last character of base64 has spare bits: what does not encode back was changed.
             if base64.urlsafe_b64encode(data).decode() != sealed.removeprefix(_MARK) or len(data) < _NONCE:
-                raise binascii.Error
+                raise ValueError
             plain: bytes = AESGCM(self._secret()).decrypt(data[:_NONCE], data[_NONCE:], _PURPOSE)
-        except (binascii.Error, InvalidTag):
+        except (ValueError, InvalidTag):  # No base64, not even ASCII; or not what was sealed.
             raise BrokenCompaction("it was changed, or sealed by another server") from None
         return plain.decode()
 

@@ -84,6 +84,7 @@ def test_arguments_that_were_cut_off_stay_as_text() -> None:
         ('{"type":"ollama_compaction","version":1,"summary":"x","retained":[]}{}', "not written by"),
         ('{"type":"ollama_compaction","version":1,"summary":"x","retained":[{"role":"boss"}]}', "'boss'"),
         ('{"type":"ollama_compaction","version":1,"summary":"x","retained":[{"role":"user","images":["%"]}]}', "image"),
+        ('{"type":"ollama_compaction","version":1,"summary":"x","retained":[{"role":"user","images":["é"]}]}', "image"),
         ("[" * 100_000, "not written by"),
     ],
 )

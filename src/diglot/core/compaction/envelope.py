@@ -11,7 +11,6 @@ Invariant: `open_envelope` undoes `write_envelope` as far as a model can tell th
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from typing import Any
 
@@ -19,7 +18,7 @@ import msgspec
 
 from diglot.core.errors import BrokenCompaction
 from diglot.core.foreign import UNREADABLE
-from diglot.core.images import NotAnImage, image_of
+from diglot.core.images import image_of
 from diglot.core.items import Image, Item, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from diglot.core.tools import flat_arguments, flat_name
 
@@ -147,7 +146,7 @@ def _content(kept: _Kept) -> tuple[Part, ...]:
     for data in kept.images:
         try:
             parts.append(image_of(base64.b64decode(data, validate=True)))
-        except (binascii.Error, NotAnImage) as error:
+        except ValueError as error:  # No base64, not even ASCII; or no image.
             raise BrokenCompaction(f"an image in it cannot be read: {error}") from None
     return tuple(parts)
 

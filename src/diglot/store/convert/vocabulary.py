@@ -10,7 +10,6 @@ Invariant: a token keeps its number.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
@@ -196,7 +195,7 @@ def _charsmap(steps: Sequence[Mapping[str, Any]]) -> bytes:
     encoded = next((step.get("precompiled_charsmap") for step in steps if step.get("type") == "Precompiled"), None)
     try:
         return base64.b64decode(encoded or "", validate=True)
-    except (binascii.Error, TypeError) as error:
+    except (ValueError, TypeError) as error:
         raise CannotConvert(f"tokenizer.json: the precompiled charsmap is damaged: {error}") from None
 
 
