@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from diglot.core.assemble import gather
 from diglot.core.errors import EngineCrashed, UnknownResponse
-from diglot.core.events import Finished, Started
+from diglot.core.events import Finished, Started, TextDelta
 from diglot.core.items import Item, said
 from diglot.core.request import CancelResponse, Conversation, CountTokens, FetchResponse, ForgetResponse, Respond
 from diglot.core.result import Result, Stored
@@ -94,6 +94,19 @@ async def test_a_failure_is_stored_with_its_kind_and_raised() -> None:
     assert stored.status == "failed"
     assert stored.fault is not None
     assert stored.fault[0] == "EngineCrashed"
+
+
+async def test_what_had_come_of_an_answer_that_broke_is_stored_and_gone_on_from() -> None:
+    world = World()
+    await answer(world, asking("hi"), "zero")
+    whole = world.engine.events
+    world.engine.events = [Started(1), TextDelta("so "), TextDelta("far"), EngineCrashed("chat")]
+    with pytest.raises(EngineCrashed):
+        await answer(world, asking("one"), "one")
+    assert world.responses.get("one").output == (said("assistant", "so far"),)
+    world.engine.events = whole
+    await answer(world, asking("go on", previous="one"), "two")
+    assert [item.text for item in seen(world)] == ["one", "so far", "go on"]  # type: ignore[union-attr]
 
 
 async def test_an_answer_that_was_cut_is_incomplete() -> None:

@@ -63,7 +63,7 @@ class Responses:
                 with suppress(UnknownResponse):  # What could not be gone on from is let go.
                     scratch.forget(request.previous)
             if store is not None and record is not None:
-                await self._put(store, self._failed(record, fault))
+                await self._put(store, self._failed(record, fault, assembly.result()))
             raise
         if store is not None:
             await self._put(store, self._done(record, assembly.result()))
@@ -206,9 +206,12 @@ class Responses:
         status: Status = "incomplete" if cut else "completed"
         return replace(record, status=status, finished=self._clock.now(), result=result)
 
-    def _failed(self, record: Stored, fault: Fault) -> Stored:
+    def _failed(self, record: Stored, fault: Fault, result: Result) -> Stored:
+        """Return the record of a response that broke, with what had come of it."""
         status: Status = "cancelled" if isinstance(fault, Cancelled) else "failed"
-        return replace(record, status=status, finished=self._clock.now(), fault=(type(fault).__name__, fault.message))
+        why = (type(fault).__name__, fault.message)
+        made = result if result.choices or result.compacted else None
+        return replace(record, status=status, finished=self._clock.now(), result=made, fault=why)
 
     async def _put(self, store: ResponseStore, record: Stored) -> None:
         await asyncio.to_thread(store.put, record)

@@ -8,12 +8,13 @@ from openai.types.responses import CompactedResponse, Response
 from openai.types.responses.input_token_count_response import InputTokenCountResponse
 
 from diglot.core import errors
-from diglot.core.events import ReasoningDelta, TextDelta, Usage
+from diglot.core.assemble import Assembly
+from diglot.core.events import Event, ReasoningDelta, Started, TextDelta, Usage
 from diglot.core.items import Message, Text, said
 from diglot.core.request import Compacting, CountTokens, FetchResponse, ForgetResponse, Respond
 from diglot.core.result import Stored
 from diglot.dialects.openai.responses import SOCKETS, compact, count, create, stored
-from diglot.dialects.openai.responses.reply import encode
+from diglot.dialects.openai.responses.reply import encode, response_reply
 from diglot.dialects.operation import Wire
 from tests.dialects.openai.material import STAMP, refusal, wire
 from tests.dialects.openai.responses.material import VIEW, compacted, read, result_of, run, streamed, whole
@@ -200,6 +201,35 @@ def test_a_response_that_failed_says_why() -> None:
     record = Stored(id=ID, status="failed", created=1.0, input=(), fault=("EngineCrashed", "it ended"))
     reply = json.loads(stored.whole_one(None, STAMP, record).body)
     assert (reply["status"], reply["error"]) == ("failed", {"code": "server_error", "message": "it ended"})
+
+
+def test_a_response_that_failed_is_shown_as_far_as_it_came_and_as_its_stream_showed_it() -> None:
+    begun: list[Event] = [Started(3, model="tiny"), ReasoningDelta("hm"), TextDelta("Hel")]
+    assembly = Assembly()
+    renderer = create.stream(VIEW, STAMP)
+    told = b""
+    for event in begun:
+        assembly.feed(event)
+        told += renderer.feed(event, STAMP.now)
+    fault = errors.EngineCrashed("tiny")
+    told += renderer.fail(fault)
+    record = Stored(
+        id=ID,
+        status="failed",
+        created=STAMP.now,
+        input=(),
+        result=assembly.result(),
+        fault=("EngineCrashed", fault.message),
+        echo=encode(VIEW),
+    )
+    shown = json.loads(stored.whole_one(None, STAMP, record).body)
+    assert [item["status"] for item in shown["output"]] == ["completed", "incomplete"]
+    assert shown == read(told)[-1]["response"]
+
+
+def test_a_clock_that_goes_back_leaves_no_response_that_ended_before_it_began() -> None:
+    reply = response_reply(VIEW, STAMP, status="completed", finished=STAMP.now - 3600)
+    assert reply.completed_at == reply.created_at
 
 
 def test_a_stored_response_is_named_with_and_without_its_prefix() -> None:

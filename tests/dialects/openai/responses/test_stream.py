@@ -251,7 +251,12 @@ def test_a_fault_ends_the_response_in_words_that_clients_act_on(fault: AnyFault,
     assert kinds(events)[-1] == "response.failed"
     response = events[-1]["response"]
     assert (response["status"], response["error"]["code"]) == ("failed", code)
-    assert [item["type"] for item in response["output"]] == ["reasoning"]  # What was open is not told as done.
+    assert [(item["type"], item["status"]) for item in response["output"]] == [
+        ("reasoning", "completed"),
+        ("message", "incomplete"),
+    ]
+    assert response["output"][1]["content"][0]["text"] == "Hel"
+    assert [event["item"]["type"] for event in events if event["type"] == DONE] == ["reasoning"]
 
 
 def test_when_to_come_back_is_said_in_the_words_that_clients_look_for() -> None:
@@ -290,4 +295,8 @@ def test_a_stream_that_breaks_anywhere_has_one_end(events: list[Event], where: i
     assert [kind for kind in kinds(told) if kind in TERMINAL] == ["response.failed"]
     assert kinds(told)[-1] == "response.failed"
     done = [event["item"] for event in told if event["type"] == DONE]
-    assert told[-1]["response"]["output"] == done
+    begun = [event["item"]["id"] for event in told if event["type"] == "response.output_item.added"]
+    output = told[-1]["response"]["output"]
+    assert output[: len(done)] == done
+    assert [item["id"] for item in output] == begun
+    assert [item["status"] for item in output[len(done) :]] in ([], ["incomplete"])

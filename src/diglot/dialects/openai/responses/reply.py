@@ -137,7 +137,7 @@ def response_reply(
         **chosen,
         id=response_id(stamp.id),
         created_at=int(stamp.now),
-        completed_at=None if finished is None or status != "completed" else int(finished),
+        completed_at=None if finished is None or status != "completed" else int(max(finished, stamp.now)),
         status=status,
         error=error,
         incomplete_details=IncompleteReply() if status == "incomplete" else None,
@@ -156,7 +156,7 @@ def stored_reply(stored: Stored) -> ResponseReply:
         response=stored.id,
         open_text=view.open_text,
         logprobs=choice.logprobs if choice else (),
-        cut=stored.status == "incomplete",
+        cut=stored.status in ("incomplete", "failed", "cancelled"),
         compacted=result.compacted if result else None,
     )
     return response_reply(

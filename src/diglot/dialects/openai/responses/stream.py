@@ -1,8 +1,8 @@
 """The stream of a response: its events, in their order, each with its number.
 
-An item is opened when its first piece comes and closed before the next one begins, or at the end. What had been
-closed before a stream broke stands in the failed response; what was open does not, for a client that tries again takes
-up what it was given as done. Neighbours: `output` for the items, `reply` for the response.
+An item is opened when its first piece comes and closed before the next one begins, or at the end. When a stream
+breaks, what was open is not closed, for a client that tries again takes up what it was given as done; the failed response
+holds it as incomplete, after all that was closed. Neighbours: `output` for the items, `reply` for the response.
 
 Invariants: `response.created` comes first; one of `completed`, `incomplete` and `failed` comes last, and nothing
 after it; the items, when they are done, are those of the whole response.
@@ -124,7 +124,9 @@ class ResponseStream:
 
     def fail(self, fault: AnyFault) -> bytes:
         """Render the last event of a stream that broke."""
-        self._open = None
+        run, self._open = self._open, None
+        if run is not None:
+            self._output.append(self._item(run, "incomplete"))
         return self._end("response.failed", "failed", failure(fault))
 
     def _head(self) -> bytes:
@@ -232,20 +234,26 @@ class ResponseStream:
         run, self._open = self._open, None
         if run is None:
             return b""
-        text = "".join(run.pieces)
-        status: calls.Status = "incomplete" if cut else "completed"
-        if run.kind == "thought":
-            return self._thought_done(run, text, status)
-        item = message_reply(text, id=run.id, status=status, logprobs=run.logprobs)
-        logprobs = token_logprobs(run.logprobs)
+        item = self._item(run, "incomplete" if cut else "completed")
+        if isinstance(item, ReasoningReply):
+            return self._thought_done(run, item)
+        part = item.content[0]
+        text, logprobs = "".join(run.pieces), token_logprobs(run.logprobs)
         return (
             self._part("response.output_text.done", run, content_index=0, text=text, logprobs=logprobs)
-            + self._part("response.content_part.done", run, content_index=0, part=item.content[0])
+            + self._part("response.content_part.done", run, content_index=0, part=part)
             + self._done(item)
         )
 
-    def _thought_done(self, run: _Run, text: str, status: calls.Status) -> bytes:
-        item = reasoning_reply(text, id=run.id, open_text=self._view.open_text, status=status)
+    def _item(self, run: _Run, status: calls.Status) -> MessageReply | ReasoningReply:
+        """Return what a run has become."""
+        text = "".join(run.pieces)
+        if run.kind == "thought":
+            return reasoning_reply(text, id=run.id, open_text=self._view.open_text, status=status)
+        return message_reply(text, id=run.id, status=status, logprobs=run.logprobs)
+
+    def _thought_done(self, run: _Run, item: ReasoningReply) -> bytes:
+        text = "".join(run.pieces)
         if self._view.open_text:
             return (
                 self._part("response.reasoning_text.done", run, content_index=0, text=text)
