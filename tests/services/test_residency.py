@@ -127,6 +127,19 @@ async def test_a_model_goes_when_its_time_is_up_and_not_before() -> None:
     assert world.loader.open == []
 
 
+@pytest.mark.parametrize("jump", [-86400.0, 86400.0])
+async def test_a_clock_that_jumps_makes_no_model_go_sooner_or_later(jump: float) -> None:
+    world = World(keep_alive=300)
+    await use(world, model())
+    await world.clock.advance(100)
+    world.clock.error = jump
+    assert world.residency.running()[0].expires_at == world.clock.now() + 200
+    await world.clock.advance(199)
+    assert world.names == ["chat:latest"]
+    await world.clock.advance(1)
+    assert world.names == []
+
+
 async def test_a_model_in_use_does_not_go_when_its_time_is_up() -> None:
     world = World(keep_alive=300)
     user, leave = begin(world, model())

@@ -56,14 +56,15 @@ async def until(holds: Callable[[], object]) -> None:
 
 
 class Clock:
-    """Time that stands still until `advance`."""
+    """Time that stands still until `advance`. The clock on the wall is wrong by `error`, and jumps when that is set."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self.error = 0.0
         self._sleepers: list[tuple[float, asyncio.Future[None]]] = []
 
     def now(self) -> float:
-        return NOW + self.seconds
+        return NOW + self.seconds + self.error
 
     def monotonic_ns(self) -> int:
         return round(self.seconds * 1e9)

@@ -54,7 +54,7 @@ class Resident:
         self.users = 0
         self.loaded = 0.0
         self.draining = False
-        self.expires_at = math.inf
+        self.leaves_at = math.inf  # In seconds of the monotonic clock: the other one jumps.
         self.engine: Engine | None = None
         self.timer: asyncio.Task[None] | None = None
         self.ending: asyncio.Task[None] | None = None
@@ -168,13 +168,13 @@ class Residency:
 
     def running(self) -> tuple[Running, ...]:
         """Return what is in memory or on its way there, what stays longest first."""
-        now = self._clock.now()
+        now, clock = self._clock.now(), self._seconds()
         shown = [
             Running(
                 model=each.model,
                 memory=each.engine.memory if each.engine else each.memory,
                 accelerator_memory=each.engine.accelerator_memory if each.engine else 0,
-                expires_at=now + each.keep_alive if math.isinf(each.expires_at) else each.expires_at,
+                expires_at=now + (each.keep_alive if math.isinf(each.leaves_at) else each.leaves_at - clock),
                 window=each.engine.window if each.engine else each.options.window or 0,
                 loaded=1.0 if each.engine else each.loaded,
             )
@@ -261,15 +261,18 @@ class Residency:
             return
         self._touch(resident)
         if not math.isinf(resident.keep_alive):
-            resident.expires_at = self._clock.now() + resident.keep_alive
+            resident.leaves_at = self._seconds() + resident.keep_alive
             resident.timer = asyncio.create_task(self._expire(resident), name=f"expire {resident.model.name}")
 
     def _touch(self, resident: Resident) -> None:
         resident.used_at = self._clock.monotonic_ns()
-        resident.expires_at = math.inf
+        resident.leaves_at = math.inf
         if resident.timer is not None:
             resident.timer.cancel()
             resident.timer = None
+
+    def _seconds(self) -> float:
+        return self._clock.monotonic_ns() / 1e9
 
     async def _expire(self, resident: Resident) -> None:
         await self._clock.sleep(resident.keep_alive)
