@@ -111,6 +111,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         float,
         _told("How long a client may take nothing of its answer before it is let go.", least=0.1, most=_FOR_EVER),
     ] = 120.0
+    hang_timeout: Annotated[
+        float,
+        _told(
+            "How long an engine that owes an answer may give no sign of life before it is ended; the next request "
+            "loads the model anew.",
+            least=0.1,
+            most=_FOR_EVER,
+        ),
+    ] = 300.0
     heartbeat: Annotated[
         float,
         _told(
@@ -124,15 +133,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         bool, _told("Whether compaction items are encrypted; plain ones can move to Ollama and back.")
     ] = False
     response_age: Annotated[
-    hang_timeout: Annotated[
-        float,
-        _told(
-            "How long an engine that owes an answer may give no sign of life before it is ended; the next request "
-            "loads the model anew.",
-            least=0.1,
-            most=_FOR_EVER,
-        ),
-    ] = 300.0
         float, _told("How long a stored response is remembered after it was last used.", least=0, most=_FOR_EVER)
     ] = 30 * 86400.0
     response_size: Annotated[int, _told("Bytes that all stored responses may take together.", least=0)] = 1024**3
