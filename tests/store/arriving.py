@@ -6,7 +6,7 @@ from tests.services.world import Clock
 from tests.store.gguf_bytes import LLAMA, Tensor, gguf
 
 WEIGHTS: Final = gguf(LLAMA, [Tensor(shape=(1024, 250))])
-"""A megabyte, which the supply of these tests fetches in six parts."""
+"""A megabyte, which the supply of these tests fetches in eight parts."""
 
 
 class QuickClock(Clock):

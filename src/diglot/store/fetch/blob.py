@@ -2,7 +2,7 @@
 
 A part that breaks off is gone on with where it broke, after a pause that doubles; what is there is
 remembered, so that another run of the program goes on as well. The whole is hashed from the beginning on,
-always a little behind what has come, so that little is left to do at the end. Neighbours: `web` sends the
+always a little behind what has come, and brought to the disk on the way, so that little is left to do at the end. Neighbours: `web` sends the
 requests, `partial` keeps the bytes.
 
 Invariants: a content is named by a digest only when its bytes have it; no more bytes are taken than were
@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import httpx2
 import msgspec
@@ -60,7 +60,7 @@ class Ways(msgspec.Struct, frozen=True, kw_only=True):
 
     def plan(self, size: int, *, version: str = "") -> Plan:
         """Return how a content is cut."""
-        return Plan(size, min(max(-(-size // (2 * self.connections)), self.least), self.most), version)
+        return Plan(size, min(max(-(-size // (4 * self.connections)), self.least), self.most), version)
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +102,7 @@ class Fetch:
         self._queue: deque[int] = deque()
         self._saved = 0
         self._hashed: asyncio.Future[None] | None = None
+        self._flushed: asyncio.Future[None] | None = None
 
     async def run(self) -> AsyncGenerator[int]:
         """Fetch, and say now and then how many bytes are there. `digest` is set at the end.
@@ -112,16 +113,16 @@ class Fetch:
         if partial is None:
             self.digest = self._remote.digest
         else:
-            disk, hashing = ThreadPoolExecutor(1, "disk"), ThreadPoolExecutor(1, "hash")
+            threads = _Threads(*(ThreadPoolExecutor(1, name) for name in ("disk", "hash", "flush")))
             try:
-                arriving = self._arriving(partial, disk, hashing)
+                arriving = self._arriving(partial, threads)
                 async with aclosing(arriving):
                     async for completed in arriving:
                         yield completed
-                self.digest = await _in(hashing, partial.digest)
-                await _in(disk, self._settle, partial, self.digest)
+                self.digest = await _in(threads.hash, partial.digest)
+                await _in(threads.disk, self._settle, partial, self.digest)
             finally:
-                await asyncio.shield(asyncio.to_thread(_close, partial, disk, hashing))
+                await asyncio.shield(asyncio.to_thread(_close, partial, threads))
         yield self._remote.size
 
     async def _opened(self) -> Partial | None:
@@ -154,13 +155,11 @@ class Fetch:
     def _is_there(self) -> bool:
         return self._remote.digest is not None and self._target.is_file()
 
-    async def _arriving(
-        self, partial: Partial, disk: ThreadPoolExecutor, hashing: ThreadPoolExecutor
-    ) -> AsyncGenerator[int]:
+    async def _arriving(self, partial: Partial, threads: _Threads) -> AsyncGenerator[int]:
         """Fetch what is missing over several connections; over one from a host that gives no parts."""
         self._queue.extend(place for place in range(len(partial.done)) if not partial.is_whole(place))
         self._saved = partial.completed
-        take = _Take(partial, disk, hashing, self._wrote)
+        take = _Take(partial, threads, self._wrote)
         for several in (True, False):
             works = min(self._ways.connections, len(self._queue)) if several else 1
             tasks = [asyncio.create_task(self._work(take, several=several)) for _ in range(works)]
@@ -260,13 +259,13 @@ class Fetch:
         if declared is not None and declared != str(self._remote.size):
             raise UpstreamFailed(response.url.host, reason=f"it has {declared} bytes instead of {self._remote.size}")
 
-    def _wrote(self, take: _Take) -> None:
-        """Let the hash follow what was written, and what is there be remembered."""
-        if self._hashed is None or self._hashed.done():
-            self._hashed = _in(take.hashing, take.partial.hash_all)
-        if take.partial.completed - self._saved >= _SAVED:
-            self._saved = take.partial.completed
-            take.disk.submit(take.partial.save)
+    def _wrote(self, take: _Take, place: int | None) -> None:
+        """Let the hash follow what was written, and what is there be remembered and brought to the disk."""
+        partial = take.partial
+        self._hashed = _again(self._hashed, take.threads.hash, partial.hash_all)
+        if (place is not None and partial.is_whole(place)) or partial.completed - self._saved >= _SAVED:
+            self._saved = partial.completed
+            self._flushed = _again(self._flushed, take.threads.flush, partial.flush)
         self._news.set()
 
     def _settle(self, partial: Partial, found: Digest) -> None:
@@ -281,19 +280,20 @@ class _NoParts(Exception):
     """The host sends everything where a part was asked for."""
 
 
+class _Threads(NamedTuple):
+    """One each for what blocks: writing, hashing what was written, and waiting for the disk."""
+
+    disk: ThreadPoolExecutor
+    hash: ThreadPoolExecutor
+    flush: ThreadPoolExecutor
+
+
 class _Take:
     """Takes the bodies of answers in."""
 
-    def __init__(
-        self,
-        partial: Partial,
-        disk: ThreadPoolExecutor,
-        hashing: ThreadPoolExecutor,
-        wrote: Callable[[_Take], None],
-    ) -> None:
+    def __init__(self, partial: Partial, threads: _Threads, wrote: Callable[[_Take, int | None], None]) -> None:
         self.partial = partial
-        self.disk = disk
-        self.hashing = hashing
+        self.threads = threads
         self._wrote = wrote
 
     async def all(self, response: httpx2.Response, size: int, *, place: int | None = None) -> None:
@@ -320,18 +320,30 @@ class _Take:
 
     async def _write(self, batch: list[bytes], offset: int, place: int | None) -> None:
         if place is None:
-            await _in(self.disk, self.partial.write_through, offset, b"".join(batch))
+            await _in(self.threads.disk, self.partial.write_through, offset, b"".join(batch))
         else:
-            await _in(self.disk, self.partial.write, place, batch)
-        self._wrote(self)
+            await _in(self.threads.disk, self.partial.write, place, batch)
+        self._wrote(self, place)
 
 
 def _in(threads: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
     return asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
 
 
-def _close(partial: Partial, disk: ThreadPoolExecutor, hashing: ThreadPoolExecutor) -> None:
-    """End all that is still written or hashed before the file is closed, and remember what is there."""
-    disk.shutdown()
-    hashing.shutdown(cancel_futures=True)
+def _again(
+    before: asyncio.Future[None] | None, threads: ThreadPoolExecutor, work: Callable[[], None]
+) -> asyncio.Future[None]:
+    """Begin work anew unless it goes on: then it is done for what was there when it began. Raises what it raised before."""
+    if before is not None:
+        if not before.done():
+            return before
+        before.result()
+    return _in(threads, work)
+
+
+def _close(partial: Partial, threads: _Threads) -> None:
+    """End all that is still written, hashed or flushed before the file is closed, and remember what is there."""
+    threads.disk.shutdown()
+    threads.hash.shutdown(cancel_futures=True)
+    threads.flush.shutdown(cancel_futures=True)
     partial.close()

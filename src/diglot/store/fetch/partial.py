@@ -56,7 +56,7 @@ class _State(msgspec.Struct, frozen=True):
 class Partial:
     """The partial content that is to become `target`. `done` counts the bytes of each part that are there.
 
-    Methods block; `write` and `hash_all` may run in two threads at once.
+    Methods block; `write`, `hash_all` and `flush` may run in three threads at once.
     """
 
     def __init__(self, target: Path, number: int, plan: Plan, done: list[int]) -> None:
@@ -122,8 +122,6 @@ class Partial:
                     count = os.pwrite(self._number, rest, offset + written)
                     rest, written = rest[count:], written + count
         self.done[place] += size
-        if self.is_whole(place):
-            self.save()
 
     def write_through(self, offset: int, data: bytes) -> None:
         """Take more of the whole, which begins at `offset`; what is there is passed over. Raises NoSpace."""
@@ -147,6 +145,12 @@ class Partial:
         with space_told():  # Not brought to the disk: after a power cut the digest of the whole decides.
             fresh.write_bytes(msgspec.json.encode(_State(os.fstat(self._number).st_ino, self.plan, tuple(self.done))))
             fresh.replace(path)
+
+    def flush(self) -> None:
+        """Remember which bytes are there, and bring them to the disk, so that little of that is left for the end."""
+        self.save()
+        with space_told():
+            os.fdatasync(self._number)
 
     def digest(self) -> Digest:
         """Return the digest of the whole, hashing what is not hashed yet."""

@@ -1,0 +1,235 @@
+"""Lines: connections that are read in threads, as a transport of the HTTP client that asks.
+
+Gigabytes come through here. The client's own transport takes them in 64 kB at a time, in Python and on the event
+loop, which cost three times what a download has to; a thread that waits in the kernel brings a megabyte at once
+(docs/benchmarks.md). Connecting stays on the loop, where it can be given up. It knows no redirects, no tokens
+and no proxies. Neighbour: `web`, which decides what is sent to whom.
+
+Invariant: no thread reads a connection that was given up for longer than it takes to shut it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+import ssl
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Any, Final, TypeVar
+
+import httpx2
+
+T = TypeVar("T")
+_READ: Final = 1 << 16
+_PIECE: Final = 1 << 20
+_GATHER: Final = 0.02
+"""Seconds that a piece is gathered for, so that what comes slowly is told of in time."""
+_NEXT: Final = 2.0
+"""Seconds after which another address of a host is tried."""
+_PORTS: Final = {"http": 80, "https": 443}
+
+_Origin = tuple[str, str, int]
+
+
+class Line:
+    """One connection. Its methods block, for `stall` seconds without a byte at most; one thread calls them at a time, any may `shut`."""
+
+    def __init__(self, origin: _Origin, connected: socket.socket, *, stall: float | None) -> None:
+        self.origin = origin
+        self.free = False
+        self._socket = connected
+        self._socket.settimeout(stall)
+        self._connection = HTTPConnection(origin[1], origin[2])
+        self._connection.auto_open = 0  # It is connected once, and not anew behind our back.
+        self._reply: HTTPResponse | None = None
+        self._left: int | None = None
+        self._held = threading.Lock()
+
+    def secure(self, context: ssl.SSLContext) -> None:
+        """Greet by TLS. Raises OSError."""
+        with self._held:
+            name = self.origin[1]
+            self._socket = context.wrap_socket(self._socket, server_hostname=name, do_handshake_on_connect=False)
+            self._socket.do_handshake()
+
+    def ask(self, request: httpx2.Request, content: bytes) -> HTTPResponse:
+        """Send a request, and return the head of the answer. Raises OSError, HTTPException."""
+        with self._held:
+            self.free = False
+            self._connection.sock = self._socket
+            target = request.url.raw_path.decode("ascii")
+            self._connection.putrequest(request.method, target, skip_host=True, skip_accept_encoding=True)
+            for name, value in request.headers.raw:
+                self._connection.putheader(name.decode("ascii"), value)
+            self._connection.endheaders(content or None)
+            self._reply = self._connection.getresponse()
+            self._left = self._reply.length
+            if self._left == 0:
+                self._end()
+            return self._reply
+
+    def piece(self) -> bytes:
+        """Return what has come by now: a megabyte at most, and nothing only at the end. Raises OSError, HTTPException."""
+        with self._held:
+            assert self._reply is not None  # noqa: S101  read before it was asked
+            until, parts, size = time.monotonic() + _GATHER, [], 0
+            while size < _PIECE and (data := self._reply.read(_READ)):
+                parts.append(data)
+                size += len(data)
+                if time.monotonic() > until:
+                    break
+            if self._left is not None:
+                self._left -= size
+                if self._left and not size:
+                    raise ConnectionResetError("it ended early")
+            if self._left == 0 or not size:
+                self._end()
+            return b"".join(parts)
+
+    def _end(self) -> None:
+        assert self._reply is not None  # noqa: S101
+        self._reply.close()
+        self.free = not self._reply.will_close
+
+    def is_quiet(self) -> bool:
+        """Whether nothing has come since the last answer, not even the end."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return not poll.poll(0)
+
+    def shut(self) -> None:
+        """Let a thread that waits here wait no longer."""
+        with suppress(OSError):  # It may be shut already. Not by TLS: that would let the thread read on, unprotected.
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close, once no thread reads any more."""
+        with self._held:
+            if self._reply is not None:
+                self._reply.close()
+            self._socket.close()
+
+
+class Lines(httpx2.AsyncBaseTransport):
+    """Reads up to `most` connections at once, and keeps them for the next request to the same origin."""
+
+    def __init__(self, *, most: int, secure: ssl.SSLContext | None = None) -> None:
+        self._secure = secure or httpx2.create_ssl_context()
+        self._threads = ThreadPoolExecutor(most, "line")
+        self._open: set[Line] = set()
+        self._idle: list[Line] = []
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request. Raises the HTTP client's TransportError."""
+        content, origin = await request.aread(), _origin(request.url)
+        line = self._kept(origin) or await self._connected(origin, request.extensions["timeout"])
+        try:
+            reply = await self.run(line.ask, request, content)
+        except BaseException:
+            self.give_back(line)
+            raise
+        head = [(name.encode("ascii"), value.encode("latin-1")) for name, value in reply.getheaders()]
+        return httpx2.Response(reply.status, headers=head, stream=_Body(line, self))
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        self._idle.clear()
+        for line in tuple(self._open):
+            line.free = False
+            self.give_back(line)
+        await asyncio.to_thread(self._threads.shutdown)
+
+    def give_back(self, line: Line) -> None:
+        """Keep a connection for the next request, or close it if its answer was not read to the end."""
+        if line not in self._open or line in self._idle:
+            return
+        if line.free:
+            self._idle.append(line)
+        else:
+            self._open.discard(line)
+            line.shut()
+            self._threads.submit(line.close)
+
+    async def run(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Do in a thread what waits for the network. Raises the HTTP client's TransportError."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+        except TimeoutError as error:
+            raise httpx2.ReadTimeout(str(error)) from error
+        except (OSError, HTTPException) as error:
+            raise httpx2.ReadError(str(error)) from error
+
+    def _kept(self, origin: _Origin) -> Line | None:
+        for line in [line for line in self._idle if line.origin == origin]:
+            self._idle.remove(line)
+            if line.is_quiet():
+                return line
+            line.free = False
+            self.give_back(line)
+        return None
+
+    async def _connected(self, origin: _Origin, patience: dict[str, float | None]) -> Line:
+        try:
+            async with asyncio.timeout(patience["connect"]):
+                line = Line(origin, await _socket_to(origin), stall=patience["read"])
+        except TimeoutError as error:
+            raise httpx2.ConnectTimeout(str(error)) from error
+        except OSError as error:
+            raise httpx2.ConnectError(str(error)) from error
+        self._open.add(line)
+        if origin[0] == "https":
+            try:
+                await self.run(line.secure, self._secure)
+            except BaseException:
+                self.give_back(line)
+                raise
+        return line
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of one answer."""
+
+    def __init__(self, line: Line, lines: Lines) -> None:
+        self._line = line
+        self._lines = lines
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while not self._line.free and (piece := await self._lines.run(self._line.piece)):
+            yield piece
+
+    async def aclose(self) -> None:
+        self._lines.give_back(self._line)
+
+
+def _origin(url: httpx2.URL) -> _Origin:
+    if url.scheme not in _PORTS:
+        raise httpx2.UnsupportedProtocol(f"{url.scheme} is not spoken here")
+    return url.scheme, url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
+
+
+async def _socket_to(origin: _Origin) -> socket.socket:
+    """Connect to the first address of a host that takes us. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    known = await loop.getaddrinfo(origin[1], origin[2], type=socket.SOCK_STREAM)
+    failure = OSError("it has no address")
+    for place, (family, kind, protocol, _, address) in enumerate(known):
+        connected = socket.socket(family, kind, protocol)
+        try:
+            connected.setblocking(False)
+            async with asyncio.timeout(None if place + 1 == len(known) else _NEXT):
+                await loop.sock_connect(connected, address)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            connected.close()
+            failure = error
+        except BaseException:
+            connected.close()
+            raise
+        else:
+            return connected
+    raise failure
