@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import socket
 import subprocess
 import sys
 import threading
@@ -38,6 +39,12 @@ def starter_folder() -> Path:
     """Return the folder that holds the starter models; of several that come at once, one fetches them."""
     fetch_starter(LocalStore(MODELS))
     return MODELS
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on now; a server that takes 0 is surer."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
 
 
 def until(true: Callable[[], Any], *, patience: float = PATIENCE) -> Any:
@@ -71,10 +78,10 @@ class Served:
 
     def wait_until_ready(self) -> None:
         """Wait until it says where it listens."""
-        while "Uvicorn running on" not in (line := self._lines.get(timeout=PATIENCE)):
+        while "listening on" not in (line := self._lines.get(timeout=PATIENCE)):
             if not line:
                 pytest.fail("the server has ended:\n" + "".join(self.log))
-        self.url = line.split("running on ")[1].split()[0]
+        self.url = line.split("listening on ")[1].split()[0]
 
     def ended(self) -> tuple[int, str]:
         """Wait for its end, and return its exit code and all of its log."""

@@ -14,6 +14,7 @@ import socket
 import time
 
 from diglot import __version__
+from diglot.core.allowance import Allowance
 from diglot.core.ports import Clock, EngineLoader, Ids, ModelStore
 from diglot.core.request import LoadOptions
 from diglot.dialects.ollama import DIALECT as OLLAMA
@@ -24,7 +25,8 @@ from diglot.engines.scripted.loader import ScriptedLoader
 from diglot.engines.scripted.models import ScriptedModels
 from diglot.engines.scripted.script import Script, load_script
 from diglot.http.application import Access, Application, build_application
-from diglot.http.serve import Limits, World
+from diglot.http.body import Limits
+from diglot.http.serve import World
 from diglot.http.server import Listening, run
 from diglot.services.catalog import Catalog
 from diglot.services.compact import Compact
@@ -150,14 +152,13 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
     )
 
 
-def serve(settings: Settings) -> int:
-    """Serve until told to stop. Returns the exit code, or raises KeyboardInterrupt after SIGINT and SIGTERM."""
+def serve(settings: Settings, sockets: list[socket.socket]) -> int:
+    """Serve on sockets that listen until told to stop. Returns the exit code, or raises KeyboardInterrupt after a signal."""
     clock, ids = SystemClock(), RandomIds()
     desk = build_desk(settings, clock=clock, ids=ids)
     application = assemble(settings, desk, clock=clock, ids=ids)
     listening = Listening(
-        host=settings.host,
-        port=settings.port,
+        sockets=sockets,
         drain=settings.drain,
         stall=settings.stall_timeout,
         max_message=settings.max_body,
@@ -173,7 +174,20 @@ def build(settings: Settings) -> Application:
 
 def assemble(settings: Settings, desk: Desk, *, clock: Clock, ids: Ids) -> Application:
     """Return the application that stands before a desk."""
-    limits = Limits(max_body=settings.max_body, body_timeout=settings.body_timeout, heartbeat=settings.heartbeat)
+    limits = Limits(
+        max_body=settings.max_body,
+        max_unpacked=settings.max_unpacked,
+        max_depth=settings.max_depth,
+        max_values=settings.max_values,
+        body_timeout=settings.body_timeout,
+        heartbeat=settings.heartbeat,
+        allowance=Allowance(
+            messages=settings.max_messages,
+            parts=settings.max_parts,
+            images=settings.max_images,
+            tools=settings.max_tools,
+        ),
+    )
     return build_application(
         (OLLAMA, OPENAI),
         World(desk=desk, clock=clock, ids=ids, limits=limits, scratch=Scratch),

@@ -2,6 +2,7 @@
 
 import io
 import logging
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,7 +86,7 @@ def in_force(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """Collect the settings that `serve` would serve with."""
     seen: list[Settings] = []
 
-    def served(settings: Settings) -> int:
+    def served(settings: Settings, _: list[socket.socket]) -> int:
         seen.append(settings)
         return 0
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from diglot.cli.port import Answers, bind_error, free_port, who_answers
+from diglot.cli.port import Answers, bind_error, who_answers
 from diglot.core.events import Step
 from diglot.core.model import ModelRef
 from diglot.core.recipe import Recipe
@@ -17,13 +17,14 @@ from diglot.store.local import LocalStore
 from diglot.store.making import make
 from tests.cli.conftest import Diglot
 from tests.cli.stub import Answer, stub
+from tests.serving import free_port
 from tests.store.gguf_bytes import LLAMA, gguf
 
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> int:
     """A free port, which is the one of the settings."""
-    found = free_port("127.0.0.1")
+    found = free_port()
     monkeypatch.setenv("DIGLOT_PORT", str(found))
     return found
 

@@ -1,9 +1,11 @@
 """What `serve` does before it serves: starter models where there is none, and a banner."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from diglot.cli.port import listening
 from diglot.cli.verbs import serve
 from diglot.cli.verbs.serve import banner
 from diglot.core.errors import UpstreamFailed
@@ -98,9 +100,8 @@ def test_models_of_another_program_are_models_too(
 def test_other_machines_are_served_with_a_key_or_when_somebody_says_without(
     diglot: Diglot, in_force: list[Settings], monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
-    monkeypatch.setattr(
-        serve, "_with_port", lambda settings: settings
-    )  # Not each of these is an address of this machine.
+    here = partial(listening, "127.0.0.1", 0)
+    monkeypatch.setattr(serve, "listening", lambda *_: here())  # Not each of these is an address of this machine.
     asked = ("serve", "--engine", "scripted", "--host", host)
     refused = diglot(*asked)
     assert refused.code == 1

@@ -59,7 +59,7 @@ def test_ctrl_c_ends_a_single_question(served: str, home: object) -> None:
 
 def test_ctrl_c_stops_the_server_without_a_word(home: object) -> None:
     with Terminal("serve", "--engine", "scripted", "--port", "0", "--log", "debug") as terminal:
-        terminal.expect("running on")
+        terminal.expect("listening on")
         terminal.type(CTRL_C)
         assert terminal.ended() == 0
         assert "Traceback" not in terminal.seen

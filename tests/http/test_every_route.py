@@ -16,6 +16,7 @@ from diglot.settings import Settings
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 PUBLIC: Final = frozenset({"/", "/health"})
+PLAIN: Final = b'{"model": "scripted", "prompt": "hi", "input": "hi"}'
 EVIL: Final = "https://evil.example"
 SIMPLE: Final = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "")
 """What a page may send anywhere without a preflight (Fetch, "CORS-safelisted request-header")."""
@@ -61,8 +62,8 @@ def scope_of(kind: str, path: str, headers: dict[str, str], method: str = "GET")
     return {"type": kind, "http_version": "1.1", "method": method, "path": path, "query_string": b"", "headers": told}
 
 
-async def ask(app: ASGIApp, method: str, path: str, **headers: str) -> Reply:
-    """Ask with a body that would be right for most routes."""
+async def ask(app: ASGIApp, method: str, path: str, body: bytes = PLAIN, /, **headers: str) -> Reply:
+    """Ask, with a body that would be right for most routes."""
     sent: list[Message] = []
     read = False
 
@@ -71,7 +72,7 @@ async def ask(app: ASGIApp, method: str, path: str, **headers: str) -> Reply:
         if read:
             await asyncio.Event().wait()  # It stays for the answer.
         read = True
-        return {"type": "http.request", "body": b'{"model": "scripted", "prompt": "hi", "input": "hi"}'}
+        return {"type": "http.request", "body": body}
 
     async def send(message: Message) -> None:
         sent.append(message)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from msgspec.structs import replace
 
 from diglot.core.digest import Digest
 from diglot.core.errors import AnyFault, UpstreamFailed
@@ -106,7 +107,7 @@ async def test_a_body_that_stops_coming_is_given_up() -> None:
         desk=world.http.desk,
         clock=world.http.clock,
         ids=world.http.ids,
-        limits=type(world.http.limits)(max_body=10, body_timeout=0.05, heartbeat=10.0),
+        limits=replace(world.http.limits, max_body=10, body_timeout=0.05),
     )
     reply = ask(world, "/blob", *DATA, unfinished=True)
     await reply.task

@@ -23,8 +23,8 @@ from diglot.core.request import Conversation, Embedding, Generation, ListModels,
 from diglot.core.result import Result
 from diglot.dialects.operation import TEXT, Dialect, Operation, Parsed, Rendered, Stamp, Wire
 from diglot.http.application import Access, build_application
+from diglot.http.body import Limits
 from diglot.http.protocol import BoundedProtocol
-from diglot.http.serve import Limits
 from diglot.http.serve import World as HttpWorld
 from tests.services import world as services
 from tests.services.world import until
@@ -161,7 +161,14 @@ class World(services.World):
         self, *, queue: int = 2, access: Access | None = None, max_body: int = 1000, patience: float = 60.0
     ) -> None:
         super().__init__(queue=queue)
-        limits = Limits(max_body=max_body, body_timeout=patience, heartbeat=10.0)
+        limits = Limits(
+            max_body=max_body,
+            max_unpacked=max_body,
+            max_depth=20,
+            max_values=10_000,
+            body_timeout=patience,
+            heartbeat=10.0,
+        )
         self.http = HttpWorld(desk=self.desk, clock=self.clock, ids=Ids(), limits=limits)
         self.application = build_application((TINY, OTHER), self.http, access=access or Access())
 

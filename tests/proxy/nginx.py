@@ -26,9 +26,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from diglot.cli.port import free_port
 from tests.docs.pages import blocks_of
-from tests.serving import ROOT, until
+from tests.serving import ROOT, free_port, until
 
 PAGE: Final = "docs/proxy.md"
 NAME: Final = "models.example"
@@ -129,7 +128,7 @@ def proxying(folder: Path, upstream: int) -> Iterator[Proxy]:
     """Run nginx before a port of this machine."""
     nginx = program()
     make_certificate(folder)
-    port = free_port("127.0.0.1")
+    port = free_port()
     (folder / "conf.d").mkdir()
     text = filled_in(
         configuration(),

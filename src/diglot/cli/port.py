@@ -1,4 +1,4 @@
-"""The port: whether it can be listened on, and who answers there if not.
+"""The port: listened on where it can be, and who answers there if not.
 
 Diglot answers `/` as Ollama does, because clients ask for that; what tells them apart is the API document.
 Neighbours: `serve` and `doctor`.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import socket
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ from diglot.cli.wire import VersionReply
 from diglot.settings import Settings
 
 PATIENCE: Final = 3.0
+_BACKLOG: Final = 2048  # As uvicorn has it.
+_Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]
 
 
 class Answers(StrEnum):
@@ -29,32 +32,43 @@ class Answers(StrEnum):
     NOBODY = "nobody"
 
 
+@contextmanager
+def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
+    """Give sockets that listen, one for each address that the host's name stands for. Port 0 takes a free one.
+
+    From here on nobody else gets the port (bound alone it could be bound again), and who connects waits until
+    somebody accepts. Raises OSError.
+    """
+    with ExitStack() as stack:
+        sockets: list[socket.socket] = []
+        for address in dict.fromkeys(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)):
+            sockets.append(stack.enter_context(_bound(address, sockets[0].getsockname()[1] if sockets else port)))
+            sockets[-1].listen(_BACKLOG)
+        yield sockets
+
+
 def bind_error(host: str, port: int) -> str | None:
     """Return why an address cannot be listened on, None if it can."""
     try:
-        with closing(_bound(host, port)):
+        with listening(host, port):
             return None
     except OSError as error:
         return error.strerror or str(error)
 
 
-def free_port(host: str) -> int:
-    """Return a port that nobody listens on. Raises OSError where `host` is no address of this machine."""
-    with closing(_bound(host, 0)) as found:
-        return int(found.getsockname()[1])
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    bound = socket.socket(family, kind, number)
-    if sys.platform != "win32":  # As the server does it; on Windows this would let two listen.
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _bound(address: _Address, port: int) -> socket.socket:
+    family, kind, number, _, where = address
+    made = socket.socket(family, kind, number)
     try:
-        bound.bind(address)
+        if sys.platform != "win32":  # There it would let two listen.
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:  # Else it would take IPv4's port as well, which has a socket of its own.
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind((where[0], port, *where[2:]))
     except OSError:
-        bound.close()
+        made.close()
         raise
-    return bound
+    return made
 
 
 def who_answers(settings: Settings, *, patience: float = PATIENCE) -> Answers:

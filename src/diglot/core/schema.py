@@ -193,24 +193,34 @@ class _Walk:
         return [found]
 
 
+def values_of(schema: Schema) -> int:
+    """Return how many values a schema holds that was checked; lists of allowed values count as well."""
+    return sum(map(len, _levels(schema)))
+
+
 def _measure(schema: Schema, field: str) -> None:
-    """Bound the number of values and their depth; lists of allowed values count as well."""
-    level: list[Any] = [schema]
+    """Bound the number of values and their depth."""
     count = 0
-    for _ in range(MAX_DEPTH + 1):
+    for depth, level in enumerate(_levels(schema)):
+        if depth > MAX_DEPTH:
+            raise InvalidField(field, f"the schema is nested deeper than {MAX_DEPTH}")
         count += len(level)
         if count > MAX_VALUES:
             raise InvalidField(field, f"the schema holds more than {MAX_VALUES} values")
+
+
+def _levels(schema: Schema) -> Iterator[list[Any]]:
+    """Yield the values at each depth."""
+    level: list[Any] = [schema]
+    while level:
+        yield level
         inner: list[Any] = []
         for value in level:
             if isinstance(value, dict):
                 inner.extend(value.values())
             elif isinstance(value, list):
                 inner.extend(value)
-        if not inner:
-            return
         level = inner
-    raise InvalidField(field, f"the schema is nested deeper than {MAX_DEPTH}")
 
 
 def _check_words(node: Schema, path: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
+from diglot.core.allowance import Allowance
 from diglot.core.errors import AnyFault
 from diglot.core.events import Event, Step
 from diglot.core.request import Request
@@ -26,12 +27,16 @@ NDJSON: Final = "application/x-ndjson"
 
 
 class Wire(msgspec.Struct, frozen=True):
-    """What came in. Names of headers are in lower case; `path` holds the parameters of the path by name."""
+    """What came in, and how much it may hold.
+
+    Names of headers are in lower case; `path` holds the parameters of the path by name.
+    """
 
     body: bytes = b""
     path: Mapping[str, str] = msgspec.field(default_factory=dict)
     query: Mapping[str, str] = msgspec.field(default_factory=dict)
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    allowance: Allowance = Allowance()
 
 
 class Stamp(msgspec.Struct, frozen=True):

@@ -1,49 +1,81 @@
 """Reading a request: its body within bounds of size and time, and the watch for a client that leaves.
 
-Framework-free: it works on ASGI's `scope` and `receive`. It does not look into what it reads.
-Neighbour: `http.serve`.
+Framework-free: it works on ASGI's `scope` and `receive`. Of what it reads it sees the shape and not the meaning.
+Neighbours: `decoding` unpacks, `shape` judges; `serve` and `websocket` call it.
 
-Invariant: never more than `limit` bytes are held, or one piece of what is handed on, and never longer than `patience`
-seconds waited for.
+Invariant: never more bytes are held than the limits say, or one piece of what is handed on, and never longer waited for.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+import codecs
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.types import Receive, Scope
 
+from diglot.core.allowance import Allowance
 from diglot.core.errors import BodyTooLarge, Cancelled, Fault, MalformedBody, UnknownCoding
 from diglot.dialects.operation import Wire
 from diglot.http.decoding import codings_of, decoded
+from diglot.http.shape import check_shape
 
 T = TypeVar("T")
 
-_AT_ONCE = 256 * 1024  # A longer body is unpacked beside the loop, which it would hold up.
+_AT_ONCE = 64 * 1024  # A longer body is read beside the loop, which it would hold up.
 _MOST_DIGITS = 18  # Longer numbers are larger than any limit, and not worth reading.
 
 
-async def read_wire(scope: Scope, receive: Receive, *, limit: int, patience: float) -> Wire:
-    """Read the whole request, unpacked. `BodyTooLarge`, `UnknownCoding` and `MalformedBody` (also: too slow) say why not."""
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one request may take.
+
+    `max_body` are bytes as they come and `max_unpacked` bytes once unpacked; JSON may be nested `max_depth` deep and hold
+    `max_values`, and the allowance says of what. A body may take `body_timeout` seconds to arrive; after `heartbeat`
+    seconds of silence a stream gives a sign of life.
+    """
+
+    max_body: int
+    max_unpacked: int
+    max_depth: int
+    max_values: int
+    body_timeout: float
+    heartbeat: float
+    allowance: Allowance = Allowance()
+
+
+async def read_wire(scope: Scope, receive: Receive, limits: Limits) -> Wire:
+    """Read the whole request, unpacked and measured.
+
+    Raises BodyTooLarge, UnknownCoding, TooMany, and MalformedBody also where it is too slow.
+    """
     head = read_head(scope)
     codings = codings_of(head.headers.get("content-encoding", ""))
     declared = head.headers.get("content-length", "")
-    if declared.isdecimal() and (len(declared) > _MOST_DIGITS or int(declared) > limit):
-        raise BodyTooLarge(limit)
+    if declared.isdecimal() and (len(declared) > _MOST_DIGITS or int(declared) > limits.max_body):
+        raise BodyTooLarge(limits.max_body)
     try:
-        async with asyncio.timeout(patience):
-            body = await _read_body(receive, limit)
+        async with asyncio.timeout(limits.body_timeout):
+            body = await _read_body(receive, limits.max_body)
     except TimeoutError:
-        raise MalformedBody(f"the body did not arrive within {patience:g} seconds") from None
-    if codings and len(body) > _AT_ONCE:
-        body = await asyncio.to_thread(decoded, body, codings, limit=limit)
-    elif codings:
-        body = decoded(body, codings, limit=limit)
-    return msgspec.structs.replace(head, body=body)
+        raise MalformedBody(f"the body did not arrive within {limits.body_timeout:g} seconds") from None
+    if codings:  # A small one may unpack to a large one.
+        body = await asyncio.to_thread(decoded, body, codings, limit=limits.max_unpacked)
+    return await measured(head, body, limits)
+
+
+async def measured(head: Wire, body: bytes, limits: Limits) -> Wire:
+    """Return the request, its JSON without a byte order mark and within its limits. Raises MalformedBody and TooMany."""
+    wire = msgspec.structs.replace(head, body=body.removeprefix(codecs.BOM_UTF8), allowance=limits.allowance)
+    await aside(lambda wire: check_shape(wire.body, depth=limits.max_depth, values=limits.max_values), wire)
+    return wire
+
+
+async def aside(work: Callable[[Wire], T], wire: Wire) -> T:
+    """Do `work`, beside the loop where the body is long."""
+    return work(wire) if len(wire.body) <= _AT_ONCE else await asyncio.to_thread(work, wire)
 
 
 def read_head(scope: Scope) -> Wire:

@@ -62,7 +62,7 @@ def _unpacked(unpacking: _Unpacking, limit: int) -> bytes:
     while piece := unpacking(min(_PIECE, limit - size + 1)):
         size += len(piece)
         if size > limit:
-            raise BodyTooLarge(limit)
+            raise BodyTooLarge(limit, unpacked=True)
         pieces.append(piece)
     return b"".join(pieces)
 

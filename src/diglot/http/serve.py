@@ -34,18 +34,10 @@ from diglot.core.request import (
     Unload,
 )
 from diglot.dialects.operation import Dialect, Operation, Stamp
-from diglot.http.body import chunks_of, read_head, read_wire, uncoded, while_listening
+from diglot.http.body import Limits, aside, chunks_of, read_head, read_wire, uncoded, while_listening
 from diglot.http.reply import Outlet, send_whole, unless_known
 from diglot.http.streaming import Streaming
 from diglot.services.desk import Desk
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one request may take: bytes of its body, seconds for it to arrive, seconds of silence before a sign of life."""
-
-    max_body: int
-    body_timeout: float
-    heartbeat: float
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,8 +75,8 @@ class Endpoint:
         if operation.upload:
             await self._take_in(scope, receive, send)
             return
-        wire = await read_wire(scope, receive, limit=world.limits.max_body, patience=world.limits.body_timeout)
-        parsed = operation.parse(wire)
+        wire = await read_wire(scope, receive, world.limits)
+        parsed = await aside(operation.parse, wire)
         self._streaming.tell(parsed.notes)
         stamp = Stamp(id=world.ids.new(), now=world.clock.now())
         if parsed.stream and operation.stream is not None:

@@ -30,14 +30,13 @@ _KEEP_ALIVE = 75
 
 
 class Listening(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to listen, and how many seconds answers in flight may go on after a request to stop.
+    """The sockets that listen, and how many seconds answers in flight may go on after a request to stop.
 
     `stall` is how many seconds a client may take nothing of its answer, `max_message` in bytes, of one message of a
     WebSocket, unpacked.
     """
 
-    host: str
-    port: int
+    sockets: list[socket.socket]
     drain: float
     stall: float
     max_message: int
@@ -54,6 +53,11 @@ class DrainingServer(uvicorn.Server):
         super().__init__(config)
         self._drain = drain
         self._end_answers = call_off
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        log.info("listening on %s", ", ".join(map(_url, sockets or ())))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Go down."""
@@ -81,12 +85,15 @@ class DrainingServer(uvicorn.Server):
             await asyncio.wait(tasks, timeout=_LAST_WORDS)
 
 
+def _url(listener: socket.socket) -> str:
+    host, port, *_ = listener.getsockname()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def run(application: ASGIApp, listening: Listening, *, call_off: Callable[[], Awaitable[None]]) -> int:
     """Serve until told to stop. Returns the exit code, or raises KeyboardInterrupt after SIGINT and SIGTERM."""
     config = uvicorn.Config(
         application,
-        host=listening.host,
-        port=listening.port,
         http=type("HttpConnection", (BoundedProtocol,), {"longest_stall": listening.stall}),
         ws=type("SocketConnection", (BoundedSocket,), {"longest_stall": listening.stall}),
         ws_ping_timeout=None,  # A slow reader answers a ping late; one that takes nothing is let go for that.
@@ -101,5 +108,5 @@ def run(application: ASGIApp, listening: Listening, *, call_off: Callable[[], Aw
     server = DrainingServer(config, drain=listening.drain, call_off=call_off)
     # uvicorn raises the signal again once it has ended. As the default that would be a death, and it is none.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    server.run()
+    server.run(listening.sockets)
     return 0 if server.started else 1

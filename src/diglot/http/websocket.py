@@ -23,7 +23,7 @@ from diglot.core.errors import AnyFault, BodyTooLarge
 from diglot.core.ports import ResponseStore
 from diglot.core.request import Answering
 from diglot.dialects.operation import Socket, Stamp, Wire
-from diglot.http.body import read_head
+from diglot.http.body import aside, measured, read_head
 from diglot.http.serve import World
 from diglot.http.socket_protocol import GOING_DOWN
 from diglot.http.streaming import Streaming
@@ -91,7 +91,7 @@ class SocketEndpoint:
         world = self._world
         if len(wire.body) > world.limits.max_body:
             raise BodyTooLarge(world.limits.max_body)
-        parsed = self._socket.parse(wire)
+        parsed = await aside(self._socket.parse, await measured(wire, wire.body, world.limits))
         self._streaming.tell(parsed.notes)
         assert isinstance(parsed.request, Answering), "only what yields events is asked for so"  # noqa: S101
         stamp = Stamp(id=world.ids.new(), now=world.clock.now())

@@ -217,7 +217,7 @@ def test_a_tool_that_is_none_is_an_error_with_its_place(tool: Any, text: str) ->
 
 
 def test_thousands_of_calls_and_results_are_paired_in_a_blink() -> None:
-    count = 20_000
+    count = 9_000
     messages = [called(*[call("f")] * count), *[result("x")] * count]
     begun = time.process_time()
     made = items(CHAT, messages=messages)

@@ -1,12 +1,14 @@
-"""`diglot serve`: look whether the port is free, get the starter models if there is none, and serve.
+"""`diglot serve`: take the port, get the starter models if there is none, and serve.
 
 Neighbours: `diglot.app` serves; `pull` gets the models; `port` says who else answers.
 """
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Final
 
 import click
@@ -15,7 +17,7 @@ import msgspec
 from diglot import __version__
 from diglot.cli.failure import Failure
 from diglot.cli.flags import takes_settings
-from diglot.cli.port import Answers, bind_error, free_port, who_answers
+from diglot.cli.port import Answers, listening, who_answers
 from diglot.cli.server import base_url
 from diglot.cli.verbs.pull import pull_starter
 from diglot.cli.words import plain
@@ -43,9 +45,20 @@ def command(settings: Settings, *, no_starter: bool) -> None:
     """
     if settings.unguarded:
         raise Failure(_UNGUARDED.format(host=settings.host))
-    settings = _with_port(settings)
+    with ExitStack() as stack:
+        try:
+            sockets = stack.enter_context(listening(settings.host, settings.port))
+        except OSError as error:
+            raise Failure(_taken(settings, error.strerror or str(error))) from error
+        code = _serve(
+            msgspec.structs.replace(settings, port=sockets[0].getsockname()[1]), sockets, starter=not no_starter
+        )
+    sys.exit(code)
+
+
+def _serve(settings: Settings, sockets: list[socket.socket], *, starter: bool) -> int:
     set_up_log(settings.log, secrets=(settings.key, settings.remote_key, settings.hub_token))
-    if not no_starter:
+    if starter:
         _begin(settings)
     from diglot import app  # noqa: PLC0415  the server itself, a third of a second
     from diglot.engines.scripted.script import InvalidScript  # noqa: PLC0415  comes with it
@@ -61,19 +74,13 @@ def command(settings: Settings, *, no_starter: bool) -> None:
     models = {model.ref: model for store in reversed(stores) for model in reversed(store.list())}
     click.echo(banner(settings, tuple(reversed(models.values()))), err=True)
     try:
-        code = app.serve(settings)
+        return app.serve(settings, sockets)
     except KeyboardInterrupt:  # That is how it is told to stop, and it has stopped in order.
-        code = 0
-    sys.exit(code)
+        return 0
 
 
-def _with_port(settings: Settings) -> Settings:
-    """Return settings with a port that can be bound. Raises Failure."""
-    if settings.port == 0:
-        return msgspec.structs.replace(settings, port=free_port(settings.host))
-    reason = bind_error(settings.host, settings.port)
-    if reason is None:
-        return settings
+def _taken(settings: Settings, reason: str) -> str:
+    """Return why a port cannot be had, and what can be done."""
     where = f"{settings.host}:{settings.port}"
     told = {
         Answers.DIGLOT: f"Diglot already runs at {base_url(settings)}",
@@ -81,7 +88,7 @@ def _with_port(settings: Settings) -> Settings:
         Answers.OTHER: f"another program uses {where}",
         Answers.NOBODY: f"{where} cannot be listened on: {reason}",
     }[who_answers(settings)]
-    raise Failure(f"{told}. Take another port with: diglot serve --port N")
+    return f"{told}. Take another port with: diglot serve --port N"
 
 
 def _begin(settings: Settings) -> None:

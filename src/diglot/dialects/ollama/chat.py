@@ -58,10 +58,13 @@ def parse(wire: Wire) -> Parsed:
     residence = residence_of(body.model, body.options, body.keep_alive)
     view = ChatView(residence.model)
     refuse("_debug_render_only", body.debug_render_only, "the rendered prompt is not shown")
+    wire.allowance.admit_messages(len(body.messages or ()), field="messages")
+    items = items_of(body.messages or [])
+    wire.allowance.admit_contents(items, field="messages")
     generation = Generation(
         residence=residence,
-        prompt=Conversation(items_of(body.messages or [])),
-        tools=tools_of(body.tools),
+        prompt=Conversation(items),
+        tools=tools_of(body.tools, wire.allowance),
         sampling=sampling_of(body.options),
         format=format_of(body.format),
         think=think_of(body.think),

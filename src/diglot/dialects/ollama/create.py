@@ -80,6 +80,7 @@ def _words(step: Step) -> str:
 def parse(wire: Wire) -> Parsed:
     """Read a request."""
     body = read(_DECODER, wire)
+    wire.allowance.admit_messages(len(body.messages or ()), field="messages")
     name = body.model or body.name or ""
     _require_name("model", name)
     refuse("modelfile", body.modelfile, "send what stands in it, in fields of its own; diglot create reads Modelfiles")

@@ -74,6 +74,7 @@ def parse(wire: Wire) -> Parsed:
     residence = residence_of(body.model, body.options, body.keep_alive)
     _refuse_what_is_unknown(body)
     conversation = None if body.raw or body.suffix else _conversation(body)
+    wire.allowance.admit_contents(conversation or (), field="images")
     prompt = (
         RawPrompt(body.prompt or "", suffix=body.suffix or None) if conversation is None else Conversation(conversation)
     )

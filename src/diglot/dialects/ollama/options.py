@@ -9,6 +9,8 @@ Invariant: an option of a wrong type is a fault that names it; null counts as no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -29,6 +31,19 @@ DEAD: Final = (
 
 _LARGEST: Final = (1 << 31) - 1
 _LARGEST_SEED: Final = (1 << 63) - 1
+_RANGES: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
+    {
+        "temperature": (0, 100),
+        "top_p": (0, 1),
+        "min_p": (0, 1),
+        "typical_p": (0, 1),
+        "repeat_penalty": (0, 100),
+        "presence_penalty": (-100, 100),
+        "frequency_penalty": (-100, 100),
+    }
+)
+"""Beyond these an engine computes with what is no number, or as if the option were not there."""
+_MOST: Final[Mapping[str, int]] = MappingProxyType({"num_thread": 1024, "num_batch": 1 << 16, "main_gpu": 255})
 
 
 class OptionsBody(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -85,6 +100,10 @@ def sampling_of(options: OptionsBody | None) -> Sampling:
         return Sampling()
     if options.stop and "" in options.stop:
         raise InvalidField(f"options.stop[{options.stop.index('')}]", 'option "stop" must not hold an empty string')
+    for name, (low, high) in _RANGES.items():
+        value = getattr(options, name)
+        if value is not None and not low <= value <= high:
+            raise InvalidField(f"options.{name}", f'option "{name}" must be from {low} to {high}')
     return Sampling(
         temperature=options.temperature,
         top_p=options.top_p,
@@ -125,7 +144,7 @@ def _whole(name: str, value: Number | None, *, largest: int = _LARGEST) -> int |
 
 
 def _size(name: str, value: Number | None, *, smallest: int = 1) -> int | None:
-    number = _whole(name, value)
+    number = _whole(name, value, largest=_MOST.get(name, _LARGEST))
     if number is None or number >= smallest:
         return number
     if number < 0:

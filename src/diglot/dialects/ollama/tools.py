@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from diglot.core.allowance import Allowance, Toolbox
 from diglot.core.errors import InvalidField, UnsupportedField
 from diglot.core.foreign import UNREADABLE
 from diglot.core.items import ToolCall
@@ -68,9 +69,11 @@ class CallReply(msgspec.Struct, frozen=True):
     function: CallFunctionReply
 
 
-def tools_of(bodies: list[ToolBody] | None) -> tuple[ToolSpec, ...]:
-    """Return the declared tools."""
-    return tuple(_tool(body, f"tools[{index}]") for index, body in enumerate(bodies or ()))
+def tools_of(bodies: list[ToolBody] | None, allowance: Allowance) -> tuple[ToolSpec, ...]:
+    """Return the declared tools. Raises InvalidField, UnsupportedField and TooMany."""
+    toolbox = Toolbox(allowance)
+    toolbox.admit(len(bodies or ()), field="tools")
+    return tuple(toolbox.take(_tool(body, f"tools[{index}]"), field="tools") for index, body in enumerate(bodies or ()))
 
 
 def _tool(body: ToolBody, field: str) -> ToolSpec:

@@ -15,6 +15,7 @@ import msgspec
 
 from diglot.core.errors import InvalidField, MalformedBody
 from diglot.core.model import InvalidName, ModelRef
+from diglot.dialects.numerals import with_whole_numbers
 from diglot.dialects.ollama.options import type_word
 from diglot.dialects.operation import Wire
 
@@ -30,13 +31,23 @@ def read(decoder: msgspec.json.Decoder[_B], wire: Wire) -> _B:
     if not wire.body or wire.body.isspace():
         raise MalformedBody("missing request body")
     try:
-        return decoder.decode(wire.body)
+        return _decoded(decoder, wire.body)
     except msgspec.ValidationError as error:
         raise _misfit(str(error)) from error
     except msgspec.DecodeError as error:
         raise MalformedBody(f"the body is no valid JSON: {error}") from error
     except RecursionError as error:
         raise MalformedBody("the body is nested too deeply") from error
+
+
+def _decoded(decoder: msgspec.json.Decoder[_B], body: bytes) -> _B:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError:
+        whole = with_whole_numbers(body)
+        if whole == body:
+            raise
+    return decoder.decode(whole)
 
 
 def _misfit(text: str) -> InvalidField | MalformedBody:

@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from diglot.core.errors import Fault, InvalidField, MalformedBody, UnsupportedField
+from diglot.dialects.numerals import with_whole_numbers
 
 Body = TypeVar("Body")
 
@@ -25,13 +26,23 @@ _LONGEST = 300
 def decode(data: bytes, decoder: msgspec.json.Decoder[Body]) -> Body:
     """Return the body. Raises MalformedBody, InvalidField and UnsupportedField, nothing else."""
     try:
-        return decoder.decode(data)
+        return _decode(data, decoder)
     except msgspec.ValidationError as error:
         raise _misfit(str(error)) from None
     except msgspec.DecodeError as error:
         raise MalformedBody(f"the body is no valid JSON: {error}") from None
     except RecursionError:
         raise MalformedBody("the body is nested too deeply") from None
+
+
+def _decode(data: bytes, decoder: msgspec.json.Decoder[Body]) -> Body:
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError:
+        whole = with_whole_numbers(data)
+        if whole == data:
+            raise
+    return decoder.decode(whole)
 
 
 def _misfit(text: str) -> Fault:

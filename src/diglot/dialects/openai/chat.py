@@ -153,12 +153,15 @@ def parse(wire: Wire) -> Parsed:
     """Read a chat."""
     body = decode(wire.body, _DECODER)
     _refuse(body)
-    tools = specs_of(body.tools, body.functions)
+    wire.allowance.admit_messages(len(body.messages), field="messages")
+    items = items_of(body.messages)
+    wire.allowance.admit_contents(items, field="messages")
+    tools = specs_of(body.tools, body.functions, wire.allowance)
     limit = body.max_completion_tokens if body.max_completion_tokens is not None else body.max_tokens
     old_calls = bool(body.functions) and not body.tools
     request = Generation(
         residence=residence_of(body, window=body.num_ctx, options=body.options),
-        prompt=Conversation(items_of(body.messages)),
+        prompt=Conversation(items),
         tools=tools,
         tool_choice=choice_of(body.tool_choice, body.function_call, tools),
         parallel_calls=body.parallel_tool_calls is not False and not old_calls,

@@ -125,7 +125,9 @@ def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911, PLR0912  A table, a
         case UnknownCoding():
             return _Form(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown_coding")
         case TooMany():
-            return _Form(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"too_many_{fault.kind}", param=fault.field)
+            return _Form(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"too_many_{fault.kind.replace(' ', '_')}", param=fault.field
+            )
         case UnknownPath():
             return _Form(HTTPStatus.NOT_FOUND, "unknown_url")
         case WrongMethod():

@@ -21,7 +21,8 @@ MAX_STOPS: Final = 64
 Temperature = Annotated[float, msgspec.Meta(ge=0, le=2)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Penalty = Annotated[float, msgspec.Meta(ge=-2, le=2)]
-Factor = Annotated[float, msgspec.Meta(gt=0)]
+Factor = Annotated[float, msgspec.Meta(gt=0, le=100)]
+Bounded = Annotated[float, msgspec.Meta(ge=-100, le=100)]
 Whole = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
@@ -41,22 +42,22 @@ class OptionsBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     num_ctx: Count | None = None
     num_predict: Whole | None = None
-    num_batch: Count | None = None
-    num_thread: Count | None = None
+    num_batch: Annotated[int, msgspec.Meta(ge=1, le=2**16)] | None = None
+    num_thread: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None
     num_gpu: Whole | None = None
-    main_gpu: Whole | None = None
+    main_gpu: Annotated[int, msgspec.Meta(ge=0, le=255)] | None = None
     use_mmap: bool | None = None
     seed: Long | None = None
     stop: Stops | None = None
-    temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
     top_k: Whole | None = None
     top_p: Share | None = None
     min_p: Share | None = None
     typical_p: Share | None = None
     repeat_last_n: Whole | None = None
     repeat_penalty: Factor | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
+    presence_penalty: Bounded | None = None
+    frequency_penalty: Bounded | None = None
 
 
 class ResidenceBody(msgspec.Struct, kw_only=True):

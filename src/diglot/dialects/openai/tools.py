@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 import msgspec
 
+from diglot.core.allowance import Allowance, Toolbox
 from diglot.core.errors import InvalidField, UnsupportedField
 from diglot.core.items import ToolCall
 from diglot.core.patterns import InvalidPattern, UnsupportedPattern, check_pattern
@@ -131,12 +133,18 @@ class ToolCallReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     custom: CalledCustomReply | None = None
 
 
-def specs_of(tools: Sequence[ToolBody] | None, functions: Sequence[FunctionBody] | None) -> tuple[ToolSpec, ...]:
-    """Return the declared tools. Raises InvalidField for a name that is there twice, and for bad schemas."""
-    declared = [
-        *(_spec(tool, f"tools[{index}]") for index, tool in enumerate(tools or ())),
-        *(function_spec(each, f"functions[{index}]") for index, each in enumerate(functions or ())),
-    ]
+def specs_of(
+    tools: Sequence[ToolBody] | None, functions: Sequence[FunctionBody] | None, allowance: Allowance
+) -> tuple[ToolSpec, ...]:
+    """Return the declared tools. Raises InvalidField for a name that is there twice and for bad schemas, and TooMany."""
+    toolbox = Toolbox(allowance)
+    field = "tools" if tools else "functions"
+    toolbox.admit(len(tools or ()) + len(functions or ()), field=field)
+    specs = chain(
+        (_spec(tool, f"tools[{index}]") for index, tool in enumerate(tools or ())),
+        (function_spec(each, f"functions[{index}]") for index, each in enumerate(functions or ())),
+    )
+    declared = [toolbox.take(spec, field=field) for spec in specs]
     names: set[str] = set()
     for spec in declared:
         if spec.name in names:

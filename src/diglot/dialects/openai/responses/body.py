@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from diglot.core.allowance import Allowance, Toolbox
 from diglot.core.errors import InvalidField, UnsupportedField
 from diglot.core.request import (
     Compacting,
@@ -102,13 +103,13 @@ class Understood(msgspec.Struct, frozen=True):
     trigger: bool
 
 
-def understand(body: ResponseBody, *, keep: bool = True) -> Understood:
+def understand(body: ResponseBody, allowance: Allowance, *, keep: bool = True) -> Understood:
     """Read a body. `keep` is whether the response is stored where the body does not say. Raises faults."""
     _refuse(body)
-    given = received(body.input)
+    given = received(body.input, allowance)
     if not (given.items or given.trigger or body.previous_response_id):
         raise InvalidField("input", "is required" if is_null(body.input) else "must not be empty")
-    tools = declared(body.tools or (), field="tools")
+    tools = declared(body.tools or (), Toolbox(allowance), field="tools")
     store = keep if body.store is None else body.store
     view = View(echo=_echo(body, store=store), open_text=not (body.reasoning and _summary(body.reasoning)))
     respond = Respond(

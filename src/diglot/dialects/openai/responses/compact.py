@@ -42,7 +42,7 @@ def parse(wire: Wire) -> Parsed:
         raise InvalidField("model", "is required")
     if body.background:
         raise UnsupportedField("background", "a conversation is compacted while the client waits")
-    understood = understand(body, keep=False)
+    understood = understand(body, wire.allowance, keep=False)
     if understood.trigger:
         raise InvalidField("input", "a compaction_trigger belongs to /v1/responses")
     respond = without_answer(understood.respond)

@@ -27,7 +27,7 @@ _DECODER = msgspec.json.Decoder(ResponseBody)
 
 def parse(wire: Wire) -> Parsed:
     """Read a request, the same as for a response."""
-    understood = understand(decode(wire.body, _DECODER), keep=False)
+    understood = understand(decode(wire.body, _DECODER), wire.allowance, keep=False)
     if understood.trigger:
         raise InvalidField("input", "there is no prompt behind a compaction_trigger")
     respond = replace(without_answer(understood.respond), keep=False, echo=b"")

@@ -34,7 +34,7 @@ _SOCKET_DECODER = msgspec.json.Decoder(SocketBody)
 def parse(wire: Wire) -> Parsed:
     """Read a request."""
     body = decode(wire.body, _DECODER)
-    understood = understand(body)
+    understood = understand(body, wire.allowance)
     return Parsed(request=understood.respond, view=understood.view, stream=bool(body.stream), notes=understood.notes)
 
 
@@ -45,7 +45,7 @@ def parse_message(wire: Wire) -> Parsed:
         raise InvalidField("type", "only response.create is known here")
     if body.background:
         raise InvalidField("background", "a response over a WebSocket cannot go on without it")
-    understood = understand(body)
+    understood = understand(body, wire.allowance)
     respond = msgspec.structs.replace(understood.respond, prime=body.generate is False)
     return Parsed(request=respond, view=understood.view, stream=True, notes=understood.notes)
 

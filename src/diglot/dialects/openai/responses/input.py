@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from diglot.core.allowance import Allowance, Toolbox
 from diglot.core.errors import InvalidField, MalformedBody
 from diglot.core.foreign import UNREADABLE
 from diglot.core.items import Compaction, Item, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -140,14 +141,16 @@ _INPUT = msgspec.json.Decoder(str | list[msgspec.Raw] | None)
 _TRIGGER: Final = "compaction_trigger"
 
 
-def received(raw: msgspec.Raw) -> Received:
-    """Read the input: a text, or items. Raises InvalidField and UnsupportedField with the place of what is wrong."""
+def received(raw: msgspec.Raw, allowance: Allowance) -> Received:
+    """Read the input: a text, or items. Raises InvalidField and UnsupportedField with the place of what is wrong, and TooMany."""
     given = _given(raw)
     if isinstance(given, str):
         return Received((Message(role="user", content=(Text(given),)),))
-    reading = _Reading()
+    allowance.admit_messages(len(given), field="input", kind="items")
+    reading = _Reading(Toolbox(allowance))
     for index, each in enumerate(given):
         reading.take(each, f"input[{index}]")
+    allowance.admit_contents(reading.items, field="input")
     return Received(tuple(reading.items), tuple(reading.found), reading.references, reading.trigger)
 
 
@@ -162,7 +165,8 @@ def _given(raw: msgspec.Raw) -> str | list[msgspec.Raw]:
 class _Reading:
     """The items so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, toolbox: Toolbox) -> None:
+        self.toolbox = toolbox
         self.items: list[Item] = []
         self.found: list[ToolSpec] = []
         self.references: dict[int, Reference] = {}
@@ -191,7 +195,7 @@ class _Reading:
 
     def _tools(self, kind: str, raw: msgspec.Raw, path: str) -> None:
         body = read(raw, _TOOLS, path)
-        specs = declared(body.tools or (), field=f"{path}.tools").specs
+        specs = declared(body.tools or (), self.toolbox, field=f"{path}.tools").specs
         self.found.extend(specs)
         if kind == "additional_tools":
             self.items.append(_opaque(kind, raw, path))

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from diglot.core.allowance import Toolbox
 from diglot.core.errors import InvalidField, UnsupportedField
 from diglot.core.request import Schema, ToolChoice, ToolMode, ToolSpec
 from diglot.core.tools import flat_name
@@ -115,14 +116,15 @@ _PLAIN: Final[Mapping[str, ToolSpec]] = {
 _QUERY: Final = _object(["query"], query={"type": "string", "description": "What the tool should do."})
 
 
-def declared(tools: Iterable[msgspec.Raw], *, field: str) -> Declared:
-    """Read tools. Raises InvalidField, also for a name that is there twice, and UnsupportedField."""
+def declared(tools: Sequence[msgspec.Raw], toolbox: Toolbox, *, field: str) -> Declared:
+    """Read tools. Raises InvalidField, also for a name that is there twice, UnsupportedField and TooMany."""
+    toolbox.admit(len(tools), field=field)
     specs: list[ToolSpec] = []
     left_out: list[str] = []
     for index, raw in enumerate(tools):
-        made = _declared(raw, f"{field}[{index}]")
-        specs += made.specs
-        left_out += made.left_out
+        made, unknown = _declared(raw, f"{field}[{index}]")
+        specs += (toolbox.take(spec, field=field) for spec in made)
+        left_out += unknown
     names: set[str] = set()
     for spec in specs:
         name = flat_name(spec)
@@ -132,26 +134,27 @@ def declared(tools: Iterable[msgspec.Raw], *, field: str) -> Declared:
     return Declared(tuple(specs), tuple(dict.fromkeys(left_out)))
 
 
-def _declared(raw: msgspec.Raw, path: str) -> Declared:
+def _declared(raw: msgspec.Raw, path: str) -> tuple[Iterable[ToolSpec], tuple[str, ...]]:
+    """Return the tools that one declaration makes, read as they are taken, and the kinds that are left out."""
     kind = kind_of(raw, path)
     match kind:
         case "function" | "custom":
-            return Declared((_MEMBERS[kind](raw, path),))
+            return (_MEMBERS[kind](raw, path),), ()
         case "namespace":
-            return Declared(tuple(_namespace(raw, path)))
+            return _namespace(raw, path), ()
         case "local_shell" | "shell" | "apply_patch":
-            return Declared((_PLAIN[kind],))
+            return (_PLAIN[kind],), ()
         case "tool_search":
             search = read(raw, _SEARCH, path)
             if search.execution != "client":
-                return Declared(left_out=(SEARCH,))
+                return (), (SEARCH,)
             description = search.description or "Searches for tools that can be called afterwards."
             parameters = search.parameters or _QUERY
-            return Declared((ToolSpec(name=SEARCH, kind="search", description=description, parameters=parameters),))
+            return (ToolSpec(name=SEARCH, kind="search", description=description, parameters=parameters),), ()
         case None:
             raise InvalidField(f"{path}.type", "is required")
         case _:
-            return Declared(left_out=(kind[:_LONGEST_NOTE],))
+            return (), (kind[:_LONGEST_NOTE],)
 
 
 def _namespace(raw: msgspec.Raw, path: str) -> Iterable[ToolSpec]:
