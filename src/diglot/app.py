@@ -140,6 +140,7 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
     stored = StoredResponses(
         settings.state_folder / "responses.sqlite", clock=clock, age=settings.response_age, size=settings.response_size
     )
+    stored.look()
     return Desk(
         catalog=catalog,
         residency=residency,

@@ -6,12 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from diglot.core.assemble import gather
-from diglot.core.errors import EngineCrashed, UnknownResponse
+from diglot.core.errors import EngineCrashed, NoSpace, UnknownResponse
 from diglot.core.events import Finished, Started, TextDelta
 from diglot.core.items import Item, said
 from diglot.core.request import CancelResponse, Conversation, CountTokens, FetchResponse, ForgetResponse, Respond
 from diglot.core.result import Result, Stored
 from diglot.state.responses import Scratch
+from tests.services.memory import Memory
 from tests.services.world import World, generation, until
 
 
@@ -107,6 +108,46 @@ async def test_what_had_come_of_an_answer_that_broke_is_stored_and_gone_on_from(
     world.engine.events = whole
     await answer(world, asking("go on", previous="one"), "two")
     assert [item.text for item in seen(world)] == ["one", "so far", "go on"]  # type: ignore[union-attr]
+
+
+class Full(Memory):
+    """Takes so many responses, and then no more."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self.room = room
+
+    def put(self, response: Stored) -> None:  # noqa: D102  as its parent's
+        if len(self.responses) >= self.room:
+            raise NoSpace(needed=1, free=0)
+        super().put(response)
+
+
+async def test_an_answer_that_was_to_be_stored_and_cannot_be_has_failed_and_one_that_was_not_has_not() -> None:
+    world = World(responses=Full(0))
+    with pytest.raises(NoSpace):
+        await answer(world, asking("hi"), "one")
+    assert (await answer(world, asking("hi", keep=False), "two")).choices[0].text == "ab"
+
+
+async def test_why_an_answer_broke_is_told_also_where_nothing_can_be_stored() -> None:
+    world = World(responses=Full(0))
+    await answer(world, asking("hi", keep=False), "zero")
+    world.engine.events = [Started(1), EngineCrashed("chat")]
+    with pytest.raises(EngineCrashed):
+        await answer(world, asking("hi"), "one")
+
+
+async def test_a_server_goes_down_well_also_where_nothing_can_be_stored() -> None:
+    store = Full(9)
+    world = World(responses=store)
+    await answer(world, asking("hi", keep=False), "zero")
+    world.engine.gate.clear()
+    await world.desk.later(asking("hi"), id="one")
+    await until(lambda: world.engine.busy)
+    store.room = 0
+    await world.desk.close()
+    assert world.loader.open == []
 
 
 async def test_an_answer_that_was_cut_is_incomplete() -> None:

@@ -20,7 +20,7 @@ from diglot.core.digest import Digest
 from diglot.core.errors import ContextExceeded, EngineCrashed, Fault, ModelNotFound, WrongDigest
 from diglot.core.events import Event, Finished, Progress, Started, Step, TextDelta, Usage
 from diglot.core.model import Anatomy, Capabilities, Defaults, Model, ModelCard, ModelDetails, ModelRef
-from diglot.core.ports import LoadProgress
+from diglot.core.ports import LoadProgress, ResponseStore
 from diglot.core.recipe import Recipe
 from diglot.core.request import Conversation, Embedding, Generation, LoadOptions, Rerank, Residence
 from diglot.core.result import Embedded, Ranked
@@ -351,7 +351,13 @@ class World:
     """The services over engines, a store and a clock of the test's own."""
 
     def __init__(
-        self, *models: Model, budget: int = 100, keep_alive: float = 300.0, queue: int = 2, embedding_model: str = ""
+        self,
+        *models: Model,
+        budget: int = 100,
+        keep_alive: float = 300.0,
+        queue: int = 2,
+        embedding_model: str = "",
+        responses: ResponseStore | None = None,
     ) -> None:
         self.clock = Clock()
         self.loader = Loader()
@@ -371,7 +377,7 @@ class World:
             residency=self.residency,
             presence=Presence(self.catalog, self.residency, clock=self.clock),
             generate=self.generate,
-            responses=Responses(self.generate, self.responses, clock=self.clock),
+            responses=Responses(self.generate, responses or self.responses, clock=self.clock),
             embed=self.embed,
             holdings=holdings,
             transfer=Transfer(self.supply, holdings, self.catalog),

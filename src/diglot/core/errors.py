@@ -32,6 +32,7 @@
     │   ├── EngineFailed        the engine reported an error, or a bug of ours; carries an id for the log
     │   ├── CompactionFailed    no usable summary in three attempts; the conversation is as it was
     │   ├── NoSpace             the disk is too full for what is to come
+    │   ├── ResponsesUnavailable the stored responses cannot be reached or added to
     │   ├── AccessRefused       a remote server lets us not do this
     │   └── UpstreamFailed      a remote server cannot be reached or makes no sense
     └── Cancelled               the client left, or the server is going down
@@ -287,12 +288,22 @@ class CompactionFailed(Fault):
 
 
 class NoSpace(Fault):
-    """There are `free` bytes on the disk and `needed` more are to come."""
+    """There are `free` bytes on the disk and `needed` more are to come (0: unknown)."""
 
     def __init__(self, *, needed: int, free: int) -> None:
-        super().__init__(f"the disk is too full: {needed} bytes are to be written and {free} are free")
+        sizes = f": {needed} bytes are to be written and {free} are free" if needed else ""
+        super().__init__(f"the disk is too full{sizes}")
         self.needed = needed
         self.free = free
+
+
+class ResponsesUnavailable(Fault):
+    """The stored responses cannot be reached or added to; `reason` is fit for the client, `detail` for the log."""
+
+    def __init__(self, reason: str, *, detail: str = "") -> None:
+        super().__init__(f"the stored responses are not available: {reason}")
+        self.reason = reason
+        self.detail = detail
 
 
 class AccessRefused(Fault):
@@ -350,6 +361,7 @@ AnyFault = (
     | EngineFailed
     | CompactionFailed
     | NoSpace
+    | ResponsesUnavailable
     | AccessRefused
     | UpstreamFailed
     | Cancelled

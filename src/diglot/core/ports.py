@@ -146,10 +146,13 @@ class Supply(Protocol):
 
 
 class ResponseStore(Protocol):
-    """Responses that can be taken up again. Methods block: callers run them in a thread."""
+    """Responses that can be taken up again. Methods block: callers run them in a thread.
+
+    All raise `ResponsesUnavailable` where the disk or another process stands in the way.
+    """
 
     def put(self, response: Stored) -> None:
-        """Remember a response, or what has become of it."""
+        """Remember a response, or what has become of it. `NoSpace` when the disk is full."""
 
     def get(self, response: str) -> Stored:
         """Return a response. `UnknownResponse` if it was never stored, was deleted, or is too old."""

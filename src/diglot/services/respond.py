@@ -4,21 +4,34 @@ An answer here is a generation with a memory: what came before is put in front o
 stored if the client wants that. It can go on in the background, where the client asks for it later, or stops
 it. It makes no answers of its own. Neighbours: `services.generate`, the `ResponseStore` port.
 
-Invariant: a response that is in the store as finished holds all of it; nothing is stored that was not to be.
+The store is asked in a thread of its own: where its disk is slow or its file locked, nothing else waits for it.
+
+Invariants: a response that is in the store as finished holds all of it; nothing is stored that was not to be; one that
+was to be stored and could not is told as failed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
-from typing import Final
+from functools import partial
+from typing import Final, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
 from diglot.core.assemble import Assembly
-from diglot.core.errors import Busy, Cancelled, Fault, InvalidField, UnknownResponse
+from diglot.core.errors import (
+    Busy,
+    Cancelled,
+    Fault,
+    InvalidField,
+    NoSpace,
+    ResponsesUnavailable,
+    UnknownResponse,
+)
 from diglot.core.events import Event, Finished, ReasoningDelta, TextDelta, ToolCallDone
 from diglot.core.items import Item, ToolCall, ToolResult, said
 from diglot.core.ports import Clock, ResponseStore
@@ -29,6 +42,8 @@ from diglot.services.generate import Generate
 
 log = logging.getLogger(__name__)
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _BACKGROUND = 64
 _UNFINISHED: Final = ("queued", "in_progress")
 _LONGEST_CHAIN = 10_000
@@ -42,6 +57,7 @@ class Responses:
         self._store = store
         self._clock = clock
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="responses")
 
     async def answer(
         self, request: Respond, *, response: str, scratch: ResponseStore | None = None
@@ -63,7 +79,8 @@ class Responses:
                 with suppress(UnknownResponse):  # What could not be gone on from is let go.
                     scratch.forget(request.previous)
             if store is not None and record is not None:
-                await self._put(store, self._failed(record, fault, assembly.result()))
+                with suppress(NoSpace, ResponsesUnavailable):  # Why it failed matters more than where it is remembered.
+                    await self._put(store, self._failed(record, fault, assembly.result()))
             raise
         if store is not None:
             await self._put(store, self._done(record, assembly.result()))
@@ -97,7 +114,7 @@ class Responses:
 
     async def fetch(self, response: str) -> Stored:
         """Return a stored response. One that was going on when the server or its task died has failed."""
-        stored = await asyncio.to_thread(self._store.get, response)
+        stored = await self._beside(self._store.get, response)
         if stored.status in _UNFINISHED and response not in self._running:
             return replace(stored, status="failed", fault=("EngineFailed", "the server ended while this was made"))
         return stored
@@ -105,7 +122,7 @@ class Responses:
     async def forget(self, response: str) -> None:
         """Delete a stored response, and stop it where it still runs."""
         await self._stop(response)
-        await asyncio.to_thread(self._store.forget, response)
+        await self._beside(self._store.forget, response)
 
     async def cancel(self, response: str) -> Stored:
         """Stop a response that runs in the background; one that has ended is returned as it is."""
@@ -119,11 +136,12 @@ class Responses:
     async def close(self) -> None:
         """Stop what runs in the background."""
         for response in list(self._running):
-            await self._stop(response)
+            with suppress(Fault):  # What its record could not be told, `fetch` tells.
+                await self._stop(response)
 
     async def _in_background(self, request: Respond, record: Stored) -> None:
-        await self._put(self._store, replace(record, status="in_progress"))
         try:
+            await self._put(self._store, replace(record, status="in_progress"))
             async with aclosing(self.answer(replace(request, keep=True), response=record.id)) as events:
                 async for _ in events:
                     pass
@@ -138,7 +156,7 @@ class Responses:
         task.cancel()
         await asyncio.wait({task})
         if task.cancelled():
-            record = await asyncio.to_thread(self._store.get, response)
+            record = await self._beside(self._store.get, response)
             await self._put(self._store, replace(record, status="cancelled", finished=self._clock.now()))
 
     async def _resolved(self, request: Respond) -> Respond:
@@ -159,7 +177,7 @@ class Responses:
         before: tuple[Item, ...] = ()
         found = request.found
         if request.previous:
-            before, earlier = await asyncio.to_thread(self._history, request.previous, scratch)
+            before, earlier = await self._beside(self._history, request.previous, scratch)
             found += earlier
             _refuse_strangers(before, _items(request))
         head = (said("system", request.instructions),) if request.instructions else ()
@@ -214,7 +232,11 @@ class Responses:
         return replace(record, status=status, finished=self._clock.now(), result=made, fault=why)
 
     async def _put(self, store: ResponseStore, record: Stored) -> None:
-        await asyncio.to_thread(store.put, record)
+        await self._beside(store.put, record)
+
+    async def _beside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do what blocks beside the loop, one after the other."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *args, **kwargs))
 
 
 def _items(request: Respond) -> tuple[Item, ...]:

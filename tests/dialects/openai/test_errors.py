@@ -35,6 +35,7 @@ FAULTS: list[tuple[AnyFault, int, str]] = [
     (errors.EngineCrashed("tiny"), 500, "engine_crashed"),
     (errors.EngineFailed(id="e1"), 500, "engine_failed"),
     (errors.CompactionFailed("no"), 500, "compaction_failed"),
+    (errors.ResponsesUnavailable("no"), 503, "responses_unavailable"),
     (errors.UpstreamFailed("there", reason="no"), 502, "upstream_failed"),
     (errors.Cancelled(), 503, "cancelled"),
     (errors.WrongDigest(expected="sha256:a", found="sha256:b"), 400, "wrong_digest"),

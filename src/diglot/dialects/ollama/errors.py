@@ -40,6 +40,7 @@ from diglot.core.errors import (
     NoSpace,
     NothingGained,
     NotOffered,
+    ResponsesUnavailable,
     TooMany,
     UnknownCoding,
     UnknownPath,
@@ -128,7 +129,7 @@ def _status(fault: AnyFault) -> int:  # noqa: C901, PLR0912  one case for each s
             status = 500
         case UpstreamFailed() | AccessRefused():
             status = 502
-        case Busy() | NoModel():
+        case Busy() | NoModel() | ResponsesUnavailable():
             status = 503
         case NoSpace():
             status = 507

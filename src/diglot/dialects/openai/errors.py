@@ -39,6 +39,7 @@ from diglot.core.errors import (
     NoSpace,
     NothingGained,
     NotOffered,
+    ResponsesUnavailable,
     TooMany,
     UnknownCoding,
     UnknownPath,
@@ -137,7 +138,7 @@ def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911, PLR0912  A table, a
             return _Form(HTTPStatus.FORBIDDEN, "forbidden")
         case KeyMissing():
             return _Form(HTTPStatus.UNAUTHORIZED, "invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
-        case BrokenCompaction() | NothingGained() | UnknownResponse() | CompactionFailed():
+        case BrokenCompaction() | NothingGained() | UnknownResponse() | CompactionFailed() | ResponsesUnavailable():
             return _of_responses(fault)
         case WrongDigest() | ModelForeign() | NotOffered() | NoSpace() | AccessRefused():
             return _of_contents(fault)
@@ -145,7 +146,9 @@ def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911, PLR0912  A table, a
             return _of_models(fault)
 
 
-def _of_responses(fault: BrokenCompaction | NothingGained | UnknownResponse | CompactionFailed) -> _Form:
+def _of_responses(
+    fault: BrokenCompaction | NothingGained | UnknownResponse | CompactionFailed | ResponsesUnavailable,
+) -> _Form:
     match fault:
         case BrokenCompaction():
             return _Form(HTTPStatus.BAD_REQUEST, "invalid_compaction_item", param=fault.field)
@@ -159,6 +162,8 @@ def _of_responses(fault: BrokenCompaction | NothingGained | UnknownResponse | Co
             return _Form(HTTPStatus.BAD_REQUEST, code, param=fault.field, message=message)
         case CompactionFailed():
             return _Form(HTTPStatus.INTERNAL_SERVER_ERROR, "compaction_failed", kind=_SERVER)
+        case ResponsesUnavailable():
+            return _Form(HTTPStatus.SERVICE_UNAVAILABLE, "responses_unavailable", kind=_SERVER)
         case _:
             assert_never(fault)
 
