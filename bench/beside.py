@@ -54,8 +54,8 @@ async def _chats(ours: Transport, alone: Transport, scale: float) -> AsyncIterat
     await asyncio.gather(
         *(_decode(each, parallel=1, tokens=8) for each in (ours, alone))
     )  # Loads, and fills the caches.
-    for parallel, pairs in ((1, 20), (4, 12), (8, 8)):
-        mine, theirs = await _pairs(ours, alone, partial(_decode, parallel=parallel, tokens=64), _some(pairs, scale))
+    for parallel, pairs in ((1, 40), (4, 40), (8, 40)):
+        mine, theirs = await _pairs(ours, alone, partial(_decode, parallel=parallel, tokens=32), _some(pairs, scale))
         yield Line(
             f"decode, {parallel} at a time, ratio to the engine alone",
             ratios(mine, theirs),
@@ -63,7 +63,7 @@ async def _chats(ours: Transport, alone: Transport, scale: float) -> AsyncIterat
             target=at_least(0.97),
             note=f"alone {sorted(theirs)[len(theirs) // 2]:.0f} tokens/s",
         )
-    for prompt, side, pairs in (("a prompt in the cache", _first_token, 100), ("a new prompt", _first_of_new(), 60)):
+    for prompt, side, pairs in (("a prompt in the cache", _first_token, 100), ("a new prompt", _first_of_new(), 100)):
         mine, theirs = await _pairs(ours, alone, side, _some(pairs, scale))
         yield Line(
             f"first token of {prompt}, later than the engine alone",
