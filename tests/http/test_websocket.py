@@ -1,13 +1,12 @@
 """WebSockets over ASGI: one request after the other, remembered for the connection, and an end to all when it ends."""
 
-import asyncio
 import json
 import logging
 from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
-from starlette.types import ASGIApp, Message
+from starlette.types import ASGIApp
 
 from diglot.core.errors import AnyFault, EngineCrashed, InvalidField
 from diglot.core.events import Started, TextDelta
@@ -15,8 +14,8 @@ from diglot.core.items import said
 from diglot.core.request import Conversation, Respond
 from diglot.dialects.operation import Parsed, Socket, Wire
 from diglot.http.application import Access, build_application
-from diglot.http.socket_protocol import GOING_DOWN
 from diglot.state.responses import Scratch
+from tests.http.talk import Talk
 from tests.http.world import OTHER, TINY, Lines, World
 from tests.services import world as services
 from tests.services.world import settle, until
@@ -43,47 +42,6 @@ class _Said(Lines):
 
 
 SOCKET: Final = Socket(path="/talk", parse=_parse, stream=lambda view, _: _Said(view), error=_error)
-
-
-class Talk:
-    """One connection over ASGI, in a task."""
-
-    def __init__(self, app: ASGIApp, *, path: str = "/talk", headers: dict[str, str] | None = None) -> None:
-        self._inbox: asyncio.Queue[Message] = asyncio.Queue()
-        self._inbox.put_nowait({"type": "websocket.connect"})
-        self.sent: list[Message] = []
-        self.gone = False
-        told = {"host": "localhost:11435", **(headers or {})}
-        scope = {
-            "type": "websocket",
-            "path": path,
-            "query_string": b"",
-            "headers": [(name.encode(), value.encode()) for name, value in told.items()],
-        }
-        self.task: asyncio.Task[None] = asyncio.ensure_future(app(scope, self._inbox.get, self._send))
-
-    async def _send(self, message: Message) -> None:
-        if self.gone:
-            raise OSError("the client has left")
-        self.sent.append(message)
-
-    def go_down(self) -> None:
-        """Tell it as our server does that it goes down."""
-        self._inbox.put_nowait({"type": GOING_DOWN})
-
-    def say(self, body: Any) -> None:
-        """Send a message."""
-        self._inbox.put_nowait({"type": "websocket.receive", "text": json.dumps(body)})
-
-    async def leave(self) -> None:
-        """Hang up, and wait for the end."""
-        self._inbox.put_nowait({"type": "websocket.disconnect", "code": 1000})
-        await self.task
-
-    @property
-    def lines(self) -> list[str]:
-        """The messages that have come back."""
-        return [message["text"] for message in self.sent if message["type"] == "websocket.send"]
 
 
 def served(world: World, access: Access | None = None) -> ASGIApp:
