@@ -24,7 +24,7 @@ from diglot.engines.llamacpp.sizing import Limits as EngineLimits
 from diglot.engines.scripted.loader import ScriptedLoader
 from diglot.engines.scripted.models import ScriptedModels
 from diglot.engines.scripted.script import Script, load_script
-from diglot.http.application import Access, Application, build_application
+from diglot.http.application import Access, Application, Fallback, build_application
 from diglot.http.body import Limits
 from diglot.http.serve import World
 from diglot.http.server import Listening, run
@@ -46,6 +46,8 @@ from diglot.state.seal import FileSeal
 from diglot.store.elsewhere import stores_elsewhere
 from diglot.store.local import LocalStore
 from diglot.store.supply import Reach, StoreSupply
+
+_DIALECTS = (OLLAMA, OPENAI)
 
 
 class SystemClock:
@@ -163,6 +165,10 @@ def serve(settings: Settings, sockets: list[socket.socket]) -> int:
         drain=settings.drain,
         stall=settings.stall_timeout,
         max_message=settings.max_body,
+        max_head=settings.max_head,
+        head_timeout=settings.head_timeout,
+        max_connections=settings.max_connections,
+        refusal=Fallback(_DIALECTS).render,
     )
     return run(application, listening, call_off=desk.close)
 
@@ -190,7 +196,7 @@ def assemble(settings: Settings, desk: Desk, *, clock: Clock, ids: Ids) -> Appli
         ),
     )
     return build_application(
-        (OLLAMA, OPENAI),
+        _DIALECTS,
         World(desk=desk, clock=clock, ids=ids, limits=limits, scratch=Scratch),
         access=Access(hosts=(*settings.hosts, socket.gethostname()), origins=settings.origins, key=settings.key),
         close=desk.close,

@@ -105,6 +105,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 8
     embedding_model: Annotated[str, _told("The model for embeddings when a request names none.")] = ""
     max_inputs: Annotated[int, _told("Texts that one request may have embedded or ranked.", least=1)] = 2048
+    max_connections: Annotated[
+        int, _told("Connections of clients that may be open; by default half of what a process may open.", least=1)
+    ] = 500
+    max_head: Annotated[int, _told("Bytes that the head of a request may have, its path and headers.", least=1024)] = (
+        64 * 1024
+    )
+    head_timeout: Annotated[float, _told("How long a head may take to arrive.", least=0.1, most=_FOR_EVER)] = 30.0
     max_body: Annotated[int, _told("Bytes that a request body may have, as it is sent.", least=1)] = 64 * 1024 * 1024
     max_unpacked: Annotated[int, _told("Bytes that a packed request body may have once it is unpacked.", least=1)] = (
         64 * 1024 * 1024
@@ -112,7 +119,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_depth: Annotated[int, _told("How deep a request body may be nested.", least=1, most=500)] = 128
     max_values: Annotated[int, _told("JSON values that a request body may hold.", least=1)] = 2_000_000
     max_messages: Annotated[int, _told("Messages or items that one request may hold.", least=1)] = 10_000
-    max_parts: Annotated[int, _told("Parts that the messages of one request may hold together, calls counted.", least=1)] = 20_000
+    max_parts: Annotated[
+        int, _told("Parts that the messages of one request may hold together, calls counted.", least=1)
+    ] = 20_000
     max_images: Annotated[int, _told("Pictures that one request may hold.", least=0)] = 128
     max_tools: Annotated[int, _told("Tools that one request may declare.", least=0)] = 1024
     body_timeout: Annotated[float, _told("How long a body may take to arrive.", least=0.1, most=_FOR_EVER)] = 60.0

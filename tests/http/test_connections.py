@@ -6,15 +6,14 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from diglot.http.body import until_gone
-from diglot.http.protocol import BoundedProtocol
-from tests.http.world import World, post, serving
+from tests.http.world import Plain, World, post, serving
 from tests.services.world import settle, until
 
 CLOSE = "Connection: close\r\n"
 STREAM = b'{"stream":true}'
 
 
-class Hasty(BoundedProtocol):
+class Hasty(Plain):
     """Bounds that a test can reach."""
 
     head_limit = 2000
@@ -23,7 +22,7 @@ class Hasty(BoundedProtocol):
     most_pipelined = 3
 
 
-class Stern(BoundedProtocol):
+class Stern(Plain):
     """Does not wait long for a client that takes nothing."""
 
     longest_stall = 0.05

@@ -2,6 +2,8 @@
 
 import base64
 import gzip
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +12,7 @@ import pytest
 
 from tests.core.test_images import png
 from tests.http.test_every_route import application, ask
+from tests.serving import serving_script
 
 CHAT: Final = "/v1/chat/completions"
 RESPONSES: Final = "/v1/responses"
@@ -205,3 +208,41 @@ async def test_a_long_body_is_read_beside_the_loop_with_the_same_outcome(tmp_pat
     assert (await ask(app, "POST", CHAT, body)).status == 200
     wrong = msgspec.json.encode({"model": "scripted", "messages": [{"role": "nobody"}], "user": user})
     assert (await ask(app, "POST", CHAT, wrong)).error["param"] == "messages[0].role"
+
+
+@pytest.fixture(scope="module")
+def stern(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """Where a server listens whose bounds on heads and connections are within reach."""
+    home = tmp_path_factory.mktemp("home")
+    with serving_script(home, {}, "--max-head", "2000", "--head-timeout", "0.3", "--max-connections", "2") as served:
+        yield "127.0.0.1", int(served.url.rpartition(":")[2])
+
+
+def said(address: tuple[str, int], sent: bytes) -> tuple[int, Any]:
+    """Send, and return the status and the error of what comes back until the connection ends."""
+    with socket.create_connection(address) as line:
+        line.sendall(sent)
+        heard = b"".join(iter(lambda: line.recv(65536), b""))
+    head, _, body = heard.partition(b"\r\n\r\n")
+    assert b"content-length: %d" % len(body) in head
+    return int(head.split()[1]), msgspec.json.decode(body)["error"]
+
+
+def test_a_head_that_is_too_large_is_told_in_the_form_of_its_path(stern: tuple[str, int]) -> None:
+    sent = b"GET %b HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 3000 + b"\r\n\r\n"
+    words = "the request head is larger than the limit of 2000 bytes"
+    assert said(stern, sent % b"/api/chat") == (431, words)
+    status, error = said(stern, sent % b"/v1/models")
+    assert (status, error["message"], error["code"]) == (431, words, "head_too_large")
+
+
+def test_a_head_that_does_not_come_is_told_so(stern: tuple[str, int]) -> None:
+    status, error = said(stern, b"GET /v1/models HTTP/1.1\r\n")
+    assert (status, error["code"]) == (408, "request_timeout")
+    assert error["message"] == "the head of the request did not arrive within 0.3 seconds"
+
+
+def test_one_connection_too_many_is_told_when_to_come_back(stern: tuple[str, int]) -> None:
+    with socket.create_connection(stern), socket.create_connection(stern):
+        status, error = said(stern, b"")
+    assert (status, error["message"]) == (503, "too many connections are open")

@@ -238,7 +238,7 @@ async def test_a_body_within_the_limits_is_read_and_no_other(
 
 async def test_a_body_that_does_not_come_is_given_up() -> None:
     reply = await World(patience=0.02).get("POST", "/say", b'{"text":', unfinished=True)
-    assert (reply.status, reply.text) == (400, "MalformedBody: the body did not arrive within 0.02 seconds")
+    assert (reply.status, reply.text) == (408, "TooSlow: the body of the request did not arrive within 0.02 seconds")
 
 
 async def test_nothing_blocks_the_loop(no_blocking: object) -> None:

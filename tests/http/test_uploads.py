@@ -111,7 +111,7 @@ async def test_a_body_that_stops_coming_is_given_up() -> None:
     )
     reply = ask(world, "/blob", *DATA, unfinished=True)
     await reply.task
-    assert (reply.status, reply.text) == (400, "MalformedBody")
+    assert (reply.status, reply.text) == (400, "TooSlow")
     assert world.store.closed == 1
 
 

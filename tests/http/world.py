@@ -36,6 +36,8 @@ STATUS: Final = {
     "Forbidden": 403,
     "KeyMissing": 401,
     "BodyTooLarge": 413,
+    "HeadTooLarge": 431,
+    "TooSlow": 408,
     "Busy": 503,
     "EngineFailed": 500,
     "EngineCrashed": 500,
@@ -323,8 +325,16 @@ class Serving:
         await until(lambda: not self.server.server_state.connections)
 
 
+class Plain(BoundedProtocol):
+    """Refuses as the tiny dialect does."""
+
+    @staticmethod
+    def refusal(path: str, fault: AnyFault) -> Rendered:  # noqa: ARG004  it has one form for all paths
+        return _error(fault)
+
+
 @asynccontextmanager
-async def serving(app: ASGIApp, protocol: type[BoundedProtocol] = BoundedProtocol) -> AsyncIterator[Serving]:
+async def serving(app: ASGIApp, protocol: type[BoundedProtocol] = Plain) -> AsyncIterator[Serving]:
     """Serve with the protocol that Diglot uses."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
     config = uvicorn.Config(app, http=protocol, ws="none", log_config=None, access_log=False, lifespan="off")

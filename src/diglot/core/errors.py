@@ -6,7 +6,9 @@
     │   ├── InvalidField        a field has a wrong type or value
     │   ├── UnsupportedField    a field asks for what this server or this model cannot do
     │   ├── WrongDigest         the content that came has another digest than was said
+    │   ├── HeadTooLarge        more of a head than is read
     │   ├── BodyTooLarge        more bytes than are read
+    │   ├── TooSlow             the request does not arrive in the time that it has
     │   ├── UnknownCoding       the body is compressed in a way that is not known
     │   ├── TooMany             more of something than one request may hold
     │   ├── UnknownPath         no operation has this path
@@ -83,6 +85,23 @@ class WrongDigest(Fault):
         self.expected = expected
         self.found = found
         self.where = where
+
+
+class HeadTooLarge(Fault):
+    """The head of the request, its path and headers, has more than `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the request head is larger than the limit of {limit} bytes")
+        self.limit = limit
+
+
+class TooSlow(Fault):
+    """A part of the request (`head`, `body`) did not arrive within `seconds`."""
+
+    def __init__(self, part: str, *, seconds: float) -> None:
+        super().__init__(f"the {part} of the request did not arrive within {seconds} seconds")
+        self.part = part
+        self.seconds = seconds
 
 
 class BodyTooLarge(Fault):
@@ -336,7 +355,9 @@ AnyFault = (
     MalformedBody
     | InvalidField
     | UnsupportedField
+    | HeadTooLarge
     | BodyTooLarge
+    | TooSlow
     | WrongDigest
     | UnknownCoding
     | TooMany

@@ -18,7 +18,7 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from diglot.core.allowance import Allowance
-from diglot.core.errors import BodyTooLarge, Cancelled, Fault, MalformedBody, UnknownCoding
+from diglot.core.errors import BodyTooLarge, Cancelled, Fault, TooSlow, UnknownCoding
 from diglot.dialects.operation import Wire
 from diglot.http.decoding import codings_of, decoded
 from diglot.http.shape import check_shape
@@ -49,7 +49,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 async def read_wire(scope: Scope, receive: Receive, limits: Limits) -> Wire:
     """Read the whole request, unpacked and measured.
 
-    Raises BodyTooLarge, UnknownCoding, TooMany, and MalformedBody also where it is too slow.
+    Raises BodyTooLarge, UnknownCoding, MalformedBody, TooMany and TooSlow.
     """
     head = read_head(scope)
     codings = codings_of(head.headers.get("content-encoding", ""))
@@ -60,7 +60,7 @@ async def read_wire(scope: Scope, receive: Receive, limits: Limits) -> Wire:
         async with asyncio.timeout(limits.body_timeout):
             body = await _read_body(receive, limits.max_body)
     except TimeoutError:
-        raise MalformedBody(f"the body did not arrive within {limits.body_timeout:g} seconds") from None
+        raise TooSlow("body", seconds=limits.body_timeout) from None
     if codings:  # A small one may unpack to a large one.
         body = await asyncio.to_thread(decoded, body, codings, limit=limits.max_unpacked)
     return await measured(head, body, limits)
@@ -93,14 +93,14 @@ def uncoded(head: Wire) -> Wire:
 
 
 async def chunks_of(receive: Receive, *, patience: float) -> AsyncIterator[bytes]:
-    """Yield the body as it comes. `MalformedBody` where nothing comes for `patience` seconds, `Cancelled` when the client leaves."""
+    """Yield the body as it comes. `TooSlow` where nothing comes for `patience` seconds, `Cancelled` when the client leaves."""
     more = True
     while more:
         try:
             async with asyncio.timeout(patience):
                 message = await receive()
         except TimeoutError:
-            raise MalformedBody(f"nothing more of the body arrived within {patience:g} seconds") from None
+            raise TooSlow("rest of the body", seconds=patience) from None
         if message["type"] == "http.disconnect":
             raise Cancelled("the client left")
         more = message.get("more_body", False)

@@ -14,13 +14,11 @@ import hmac
 import ipaddress
 import logging
 import re
-from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from diglot.core.errors import AnyFault, Forbidden, KeyMissing
-from diglot.dialects.operation import Rendered
-from diglot.http.reply import send_whole
+from diglot.http.reply import Refusal, send_whole
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +46,6 @@ _HEADERS = (
     b"x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-poll-helper, x-stainless-retry-count, "
     b"x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout"
 )
-
-Refusal = Callable[[str, AnyFault], Rendered]
-"""Renders a fault in the form of the dialect that a path belongs to."""
 
 
 class Guard:

@@ -12,11 +12,13 @@ for a bounded time.
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-_TOO_LARGE = (b"431 Request Header Fields Too Large", b"the request head is too large")
+from diglot.core.errors import AnyFault, Busy, HeadTooLarge, TooSlow
+from diglot.dialects.operation import Rendered
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -35,12 +37,17 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stall: asyncio.TimerHandle | None = None
         self._answering: RequestResponseCycle | None = None
 
+    @staticmethod
+    def refusal(path: str, fault: AnyFault) -> Rendered:
+        """Render a fault in the form of the dialect that a path belongs to: whoever serves knows the dialects."""
+        raise NotImplementedError
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As uvicorn has it.
         """Begin to wait for a head, or send away whoever is one too many."""
         super().connection_made(transport)
         self._expect()
         if len(self.connections) > self.most_connections:
-            self._refuse(b"503 Service Unavailable", b"too many connections")
+            self._refuse(Busy(retry_after=1, message="too many connections are open"))
 
     def data_received(self, data: bytes) -> None:
         """Read on, unless it has been enough."""
@@ -49,13 +56,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._expect()  # The next request, or what is left of a body that was refused.
         super().data_received(data)
         if self._overhead > self.head_limit and not self.transport.is_closing():
-            self._refuse(*_TOO_LARGE)
+            self._refuse(HeadTooLarge(self.head_limit))
 
     def on_headers_complete(self) -> None:
         """Begin to answer, or take the request into the pipeline."""
         self._arrived()
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > self.head_limit:
-            self._refuse(*_TOO_LARGE)
+            self._refuse(HeadTooLarge(self.head_limit))
         if len(self.pipeline) >= self.most_pipelined:
             self.transport.close()
         if not self.transport.is_closing():
@@ -105,7 +112,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _expect(self) -> None:
         """Give the client its time to get on."""
         self._forget_timer()
-        self._timer = self.loop.call_later(self.patience, self._refuse, b"408 Request Timeout", b"too slow")
+        self._timer = self.loop.call_later(self.patience, self._refuse, TooSlow("head", seconds=self.patience))
 
     def _forget_timer(self) -> None:
         if self._timer is not None:
@@ -122,10 +129,15 @@ class BoundedProtocol(HttpToolsProtocol):
         """Whether nothing is being said."""
         return self._answering is None or self._answering.response_complete
 
-    def _refuse(self, status: bytes, reason: bytes) -> None:
+    def _refuse(self, fault: AnyFault) -> None:
         """Close the connection, with a word where none has been said to the request."""
         self._forget_timer()
         if self._is_silent and not (self._answering and self._answering.more_body):
-            head = b"HTTP/1.1 %b\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
-            self.transport.write(head % status + b"content-length: %d\r\n\r\n" % len(reason) + reason)
+            path = getattr(self, "url", b"/").partition(b"?")[0].decode("latin-1")
+            reply = self.refusal(path, fault)
+            status = HTTPStatus(reply.status)
+            lines = [f"HTTP/1.1 {status} {status.phrase}", f"content-type: {reply.media_type}", "connection: close"]
+            lines += [f"{name.lower()}: {value}" for name, value in reply.headers.items()]
+            lines += [f"content-length: {len(reply.body)}", "", ""]
+            self.transport.write("\r\n".join(lines).encode("latin-1") + reply.body)
         self.transport.close()

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from http import HTTPStatus
 
 from starlette.types import Send
 
+from diglot.core.errors import AnyFault
 from diglot.dialects.operation import Rendered
+
+Refusal = Callable[[str, AnyFault], Rendered]
+"""Renders a fault in the form of the dialect that a path belongs to."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 

@@ -19,6 +19,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from diglot.http.protocol import BoundedProtocol
+from diglot.http.reply import Refusal
 from diglot.http.socket_protocol import BoundedSocket
 
 log = logging.getLogger(__name__)
@@ -33,13 +34,17 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
     """The sockets that listen, and how many seconds answers in flight may go on after a request to stop.
 
     `stall` is how many seconds a client may take nothing of its answer, `max_message` in bytes, of one message of a
-    WebSocket, unpacked.
+    WebSocket, unpacked. `max_head` is in bytes, `head_timeout` in seconds, and `refusal` says what is wrong with a head.
     """
 
     sockets: list[socket.socket]
     drain: float
     stall: float
     max_message: int
+    max_head: int
+    head_timeout: float
+    max_connections: int
+    refusal: Refusal
 
 
 class DrainingServer(uvicorn.Server):
@@ -92,9 +97,16 @@ def _url(listener: socket.socket) -> str:
 
 def run(application: ASGIApp, listening: Listening, *, call_off: Callable[[], Awaitable[None]]) -> int:
     """Serve until told to stop. Returns the exit code, or raises KeyboardInterrupt after SIGINT and SIGTERM."""
+    bounds = {
+        "refusal": staticmethod(listening.refusal),
+        "head_limit": listening.max_head,
+        "patience": listening.head_timeout,
+        "longest_stall": listening.stall,
+        "most_connections": listening.max_connections,
+    }
     config = uvicorn.Config(
         application,
-        http=type("HttpConnection", (BoundedProtocol,), {"longest_stall": listening.stall}),
+        http=type("HttpConnection", (BoundedProtocol,), bounds),
         ws=type("SocketConnection", (BoundedSocket,), {"longest_stall": listening.stall}),
         ws_ping_timeout=None,  # A slow reader answers a ping late; one that takes nothing is let go for that.
         ws_max_size=listening.max_message,

@@ -14,6 +14,8 @@ FAULTS: list[tuple[AnyFault, int, str]] = [
     (errors.InvalidField("n", "no"), 400, "invalid_value"),
     (errors.UnsupportedField("n", "no"), 400, "unsupported_parameter"),
     (errors.BodyTooLarge(9), 413, "request_too_large"),
+    (errors.HeadTooLarge(9), 431, "head_too_large"),
+    (errors.TooSlow("head", seconds=9), 408, "request_timeout"),
     (errors.UnknownCoding("snappy", known="gzip"), 415, "unknown_coding"),
     (errors.TooMany("input", count=2049, limit=2048), 413, "too_many_inputs"),
     (errors.TooMany("tools", count=9, limit=8, kind="tools"), 413, "too_many_tools"),

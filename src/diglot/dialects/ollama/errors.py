@@ -27,6 +27,7 @@ from diglot.core.errors import (
     EngineCrashed,
     EngineFailed,
     Forbidden,
+    HeadTooLarge,
     InvalidField,
     KeyMissing,
     LoadFailed,
@@ -42,6 +43,7 @@ from diglot.core.errors import (
     NotOffered,
     ResponsesUnavailable,
     TooMany,
+    TooSlow,
     UnknownCoding,
     UnknownPath,
     UnknownResponse,
@@ -119,10 +121,14 @@ def _status(fault: AnyFault) -> int:  # noqa: C901, PLR0912  one case for each s
             status = 404
         case WrongMethod():
             status = 405
+        case TooSlow():
+            status = 408
         case BodyTooLarge() | TooMany():
             status = 413
         case UnknownCoding():
             status = 415
+        case HeadTooLarge():
+            status = 431
         case Cancelled():
             status = _CANCELLED
         case EngineCrashed() | EngineFailed() | LoadFailed() | ModelBroken() | CompactionFailed():

@@ -26,6 +26,7 @@ from diglot.core.errors import (
     EngineCrashed,
     EngineFailed,
     Forbidden,
+    HeadTooLarge,
     InvalidField,
     KeyMissing,
     LoadFailed,
@@ -41,6 +42,7 @@ from diglot.core.errors import (
     NotOffered,
     ResponsesUnavailable,
     TooMany,
+    TooSlow,
     UnknownCoding,
     UnknownPath,
     UnknownResponse,
@@ -121,6 +123,10 @@ def _form(fault: AnyFault) -> _Form:  # noqa: C901, PLR0911, PLR0912  A table, a
             return _Form(HTTPStatus.BAD_REQUEST, "unsupported_parameter", param=fault.field)
         case ContextExceeded():
             return _Form(HTTPStatus.BAD_REQUEST, "context_length_exceeded")
+        case HeadTooLarge():
+            return _Form(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "head_too_large")
+        case TooSlow():
+            return _Form(HTTPStatus.REQUEST_TIMEOUT, "request_timeout")
         case BodyTooLarge():
             return _Form(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "request_too_large")
         case UnknownCoding():
