@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [--only beside|itself|pulling]`: measure, and print one line a measurement.
+"""`python -m bench [--quick] [--only beside|itself|shelf|cold|pulling]`: measure, and print one line a measurement.
 
 Exit code 1 when a target is not met.
 """
@@ -10,13 +10,15 @@ import asyncio
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from bench.beside import beside
+from bench.cold import cold
 from bench.itself import itself
 from bench.pulling import pulling
 from bench.report import HEAD, Line, table
+from bench.shelf import shelf
 from bench.sides import starter_models
 from diglot import __version__
 
@@ -39,8 +41,8 @@ def machine() -> str:
     )
 
 
-async def _beside(scale: float, lines: list[Line]) -> None:
-    async for line in beside(scale):
+async def _gathered(measured: AsyncIterator[Line], lines: list[Line]) -> None:
+    async for line in measured:
         _say(line)
         lines.append(line)
 
@@ -53,18 +55,23 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="bench", description="Measure Diglot beside the engine alone, and by itself.")
     parser.add_argument("--quick", action="store_true", help="fewer rounds: a minute instead of six")
-    parser.add_argument("--only", choices=("beside", "itself", "pulling"), help="one part of it")
+    parser.add_argument("--only", choices=("beside", "itself", "shelf", "cold", "pulling"), help="one part of it")
     arguments = parser.parse_args()
     scale = 0.2 if arguments.quick else 1.0
     about = machine()
     lines: list[Line] = []
     if arguments.only in {None, "itself"}:
         lines += _told(itself(scale))
+    if arguments.only in {None, "shelf"}:
+        lines += _told(shelf(scale))
     if arguments.only in {None, "pulling"}:
         lines += _told(pulling(scale))
-    if arguments.only in {None, "beside"}:
+    if arguments.only in {None, "cold", "beside"}:
         starter_models()
-        asyncio.run(_beside(scale, lines))
+    if arguments.only in {None, "cold"}:
+        asyncio.run(_gathered(cold(scale), lines))
+    if arguments.only in {None, "beside"}:
+        asyncio.run(_gathered(beside(scale), lines))
     print(about, "", table([HEAD, *(line.cells() for line in lines)]), sep="\n")
     sys.exit(any(line.met is False for line in lines))
 

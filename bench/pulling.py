@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -23,9 +22,9 @@ from typing import Final
 import msgspec
 
 from bench.report import Line, at_least, ratios
+from bench.weights import weights
 
 SIZE: Final = 512 << 20
-_BYTES: Final = 24  # The number of the element type that is a byte.
 _NAME: Final = "library/large:1"
 
 _REGISTRY: Final = """
@@ -102,12 +101,9 @@ def pulling(scale: float) -> Iterator[Line]:
 
 def _lay(folder: Path) -> str:
     """Lay a model of one large tensor into a folder, as the registry has it; returns the digest of its weights."""
-    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 1)
-    head += _text("general.architecture") + struct.pack("<I", 8) + _text("llama")
-    head += _text("output.weight") + struct.pack("<IQIQ", 1, SIZE, _BYTES, 0)
     chunk = os.urandom(1 << 20)
     with (folder / "weights").open("wb") as file:
-        file.write(head + bytes(-len(head) % 32))
+        file.write(weights(SIZE))
         for _ in range(SIZE >> 20):
             file.write(chunk)
     config = b'{"model_format":"gguf"}'
@@ -123,10 +119,6 @@ def _lay(folder: Path) -> str:
     manifest = {"schemaVersion": 2, "config": layers["config"], "layers": [layers["weights"]]}
     (folder / "manifest").write_text(json.dumps(manifest))
     return str(layers["weights"]["digest"])
-
-
-def _text(content: str) -> bytes:
-    return struct.pack("<Q", len(content)) + content.encode()
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ MODELS = ROOT / ".tools/models"
 CHAT = "smollm2:135m"
 EMBEDDING = "all-minilm:l6-v2"
 SLOTS = 8
-_PATIENCE = 30.0
+_PATIENCE = 120.0
 
 
 def starter_models() -> LocalStore:

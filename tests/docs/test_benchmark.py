@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
 from bench.flood import Counting
 from bench.itself import long_chat
 from bench.report import Line, at_least, at_most, differences, ratios, table
+from bench.weights import weights
 from diglot.dialects.ollama import chat as ollama_chat
 from diglot.dialects.openai import chat as openai_chat
 from diglot.dialects.operation import Wire
+from diglot.store.facts import read_facts
 
 
 def test_a_line_tells_median_spread_and_verdict() -> None:
@@ -65,3 +68,10 @@ async def test_events_are_counted_under_any_cutting(size: int) -> None:
         counting.data_received(text[at : at + size])
     counting.connection_lost(None)
     assert await ended == 3
+
+
+def test_made_up_weights_are_sound(tmp_path: Path) -> None:
+    file = tmp_path / "weights.gguf"
+    file.write_bytes(weights(64, name="n", vocabulary=3) + bytes(64))
+    facts = read_facts(file)
+    assert (facts.purpose, facts.anatomy.vocabulary, facts.details.family) == ("model", 3, "llama")

@@ -41,7 +41,7 @@ class KeptFacts:
         if kept is None:
             kept = read_facts(weights)
             with suppress(OSError):  # On a full or a read-only disk they are read again next time.
-                write_whole(self._path(digest), msgspec.json.encode(_Kept(VERSION, kept)))
+                write_whole(self._path(digest), msgspec.json.encode(_Kept(VERSION, kept)), lasting=False)
         return kept
 
     def forget(self, digest: Digest) -> None:

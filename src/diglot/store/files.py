@@ -38,12 +38,18 @@ def read_bounded(path: Path, *, limit: int) -> bytes:
     return data
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write `data` to `path` so that a reader sees all of it or what was there before."""
+def write_whole(path: Path, data: bytes, *, lasting: bool = True) -> None:
+    """Write `data` to `path` so that a reader sees all of it or what was there before.
+
+    What is not `lasting` may be gone or torn after a power cut: waiting for the disk takes longer than making it anew.
+    """
     with incoming(path.parent) as (temporary, file):
         file.write(data)
-        flush(file)
-        settle(temporary, path)
+        if lasting:
+            flush(file)
+        else:
+            file.flush()
+        settle(temporary, path, lasting=lasting)
 
 
 @contextmanager
@@ -96,12 +102,13 @@ def flush(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def settle(temporary: Path, path: Path) -> None:
+def settle(temporary: Path, path: Path, *, lasting: bool = True) -> None:
     """Move a temporary file that is on the disk to its place, readable by all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary.chmod(0o644)
     temporary.replace(path)
-    sync_folder(path.parent)
+    if lasting:
+        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

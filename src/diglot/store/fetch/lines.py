@@ -1,7 +1,7 @@
 """Lines: connections that are read in threads, as a transport of the HTTP client that asks.
 
 Gigabytes come through here. The client's own transport takes them in 64 kB at a time, in Python and on the event
-loop, which cost three times what a download has to; a thread that waits in the kernel brings a megabyte at once
+loop, which cost twice what a download has to; a thread that waits in the kernel brings half a megabyte at once
 (docs/benchmarks.md). Connecting stays on the loop, where it can be given up. It knows no redirects, no tokens
 and no proxies. Neighbour: `web`, which decides what is sent to whom.
 
@@ -26,7 +26,7 @@ import httpx2
 
 T = TypeVar("T")
 _READ: Final = 1 << 16
-_PIECE: Final = 1 << 20
+_PIECE: Final = 1 << 19
 _GATHER: Final = 0.02
 """Seconds that a piece is gathered for, so that what comes slowly is told of in time."""
 _NEXT: Final = 2.0
@@ -74,7 +74,7 @@ class Line:
             return self._reply
 
     def piece(self) -> bytes:
-        """Return what has come by now: a megabyte at most, and nothing only at the end. Raises OSError, HTTPException."""
+        """Return what has come by now: half a megabyte at most, and nothing only at the end. Raises OSError, HTTPException."""
         with self._held:
             assert self._reply is not None  # noqa: S101  read before it was asked
             until, parts, size = time.monotonic() + _GATHER, [], 0

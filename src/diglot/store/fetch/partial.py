@@ -27,7 +27,7 @@ from diglot.store.intake import space_told
 PARTIAL: Final = "-partial"
 _STATE: Final = "-partial-parts"
 _LARGEST: Final = 1 << 20
-_HASHED: Final = 1 << 22
+_HASHED: Final = 1 << 20
 
 
 class Plan(msgspec.Struct, frozen=True):
