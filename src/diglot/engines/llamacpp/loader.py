@@ -22,6 +22,9 @@ from diglot.engines.llamacpp.vigil import Vigil
 from diglot.engines.peer.wire import Wire
 
 _log = logging.getLogger(__name__)
+# What a child may hold beside what its sizes say, before it is taken for one that runs away.
+_CEILING_FACTOR = 2
+_CEILING_SLACK = 4 * 1024**3  # A long text takes much while it is read, and no header says how much.
 
 
 class LlamaLoader:
@@ -64,7 +67,12 @@ class LlamaLoader:
         key = secrets.token_urlsafe(24)
         launch = self._launch(model, options, sizes=sizes, key=key)
         child = await ChildProcess.start(
-            launch, name=model.name, progress=progress, environment=self._environment, patience=self._patience
+            launch,
+            name=model.name,
+            progress=progress,
+            environment=self._environment,
+            patience=self._patience,
+            ceiling=_CEILING_FACTOR * sizes.memory + _CEILING_SLACK,
         )
         if not model.capabilities.template_tools and model.capabilities.completion:
             _log.info("%s: its chat template knows no tools, they will be listed in the system text", model.name)
