@@ -205,7 +205,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     `digest` is 64 hex digits and changes with everything that makes the model; `size` is in bytes, all files
     together; `modified_at` is in nanoseconds since the epoch. `weights`, `projector` (for images) and
-    `adapters` are GGUF files.
+    `adapters` are GGUF files; `parts` are the others that the weights are split over, in order.
     """
 
     ref: ModelRef
@@ -216,6 +216,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     details: ModelDetails
     capabilities: Capabilities
     anatomy: Anatomy
+    parts: tuple[Path, ...] = ()
     projector: Path | None = None
     adapters: tuple[Path, ...] = ()
     defaults: Defaults = Defaults()
@@ -234,7 +235,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def files(self) -> tuple[Path, ...]:
         """All that an engine opens."""
-        return (self.weights, *((self.projector,) if self.projector else ()), *self.adapters)
+        return (self.weights, *self.parts, *((self.projector,) if self.projector else ()), *self.adapters)
 
 
 class TensorInfo(msgspec.Struct, frozen=True):

@@ -59,6 +59,24 @@ def facts_of(header: Header) -> Facts:
     )
 
 
+def whole(parts: Sequence[Facts]) -> Facts:
+    """Return what is derived of the files that a model is split over, in order; of one file what that has.
+
+    The first part has the fields, each has tensors of its own. Where one is no part, the result is none either.
+    """
+    first, *others = parts
+    purposes = {each.purpose for each in parts}
+    if not others or purposes != {"shard"}:
+        return first
+    count = sum(each.anatomy.parameter_count for each in parts)
+    return msgspec.structs.replace(
+        first,
+        purpose="model",
+        anatomy=msgspec.structs.replace(first.anatomy, parameter_count=count),
+        details=msgspec.structs.replace(first.details, parameter_size=counted(count)),
+    )
+
+
 def text_of(fields: Mapping[str, Any], key: str) -> str:
     """Return a text field, empty when there is none."""
     value = fields.get(key)

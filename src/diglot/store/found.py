@@ -18,6 +18,7 @@ import msgspec
 from diglot.core.digest import Digest
 from diglot.core.errors import ModelBroken, ModelNotFound
 from diglot.core.model import Model, ModelCard, ModelRef
+from diglot.store.anatomy import whole
 from diglot.store.facts import KeptFacts
 from diglot.store.local import Listing, Problem
 from diglot.store.manifest import Broken
@@ -25,12 +26,16 @@ from diglot.store.reading import card_of_files, require_model
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that may be a model, and what it would be called. `digest` is its sha256 where that is known."""
+    """Files that may be a model, and what it would be called: one, or its parts in order, with the word for what is `missing`.
+
+    `digests` are their sha256, where these are known.
+    """
 
     ref: ModelRef
-    weights: Path
+    files: tuple[Path, ...]
+    missing: str = ""
     projector: Path | None = None
-    digest: Digest | None = None
+    digests: tuple[Digest | None, ...] = ()
 
 
 class FoundModels:
@@ -54,10 +59,10 @@ class FoundModels:
             except FileNotFoundError:
                 continue  # Removed while we looked.
             except Broken as error:
-                problems.append(Problem(found.ref, f"{error} ({found.weights})"))
+                problems.append(Problem(found.ref, f"{error} ({found.files[0]})"))
                 continue
             if models.setdefault(found.ref, model) is not model:
-                problems.append(Problem(found.ref, f"another file has this name ({found.weights})"))
+                problems.append(Problem(found.ref, f"another file has this name ({found.files[0]})"))
         ordered = sorted(models.values(), key=lambda model: (-model.modified_at, model.name))
         return Listing(tuple(ordered), tuple(problems))
 
@@ -84,23 +89,28 @@ class FoundModels:
             raise ModelBroken(str(ref), reason=str(error)) from None
 
     def _model(self, found: Found) -> Model:
-        """Return the model of a file. Raises Broken, FileNotFoundError."""
-        status = found.weights.stat()
-        key = found.digest or _stamped(found.weights)
-        facts = self._facts.of(found.weights, key)
+        """Return the model of some files. Raises Broken, FileNotFoundError."""
+        if found.missing:
+            raise Broken(found.missing)
+        states = [path.stat() for path in found.files]
+        digests = found.digests or (None,) * len(found.files)
+        keys = [digest or _stamped(path) for path, digest in zip(found.files, digests, strict=True)]
+        facts = whole([self._facts.of(path, key) for path, key in zip(found.files, keys, strict=True)])
         require_model(facts)
+        size = sum(status.st_size for status in states)
         projector = found.projector if found.projector and self._projects(found.projector) else None
-        digest, size = key, status.st_size
         if projector is not None:
-            digest = _hashed(f"{key} {_stamped(projector)}")
+            keys.append(_stamped(projector))
             size += projector.stat().st_size
+        digest = keys[0] if len(keys) == 1 else _hashed(" ".join(map(str, keys)))
         able = facts.capabilities
         return Model(
             ref=found.ref,
             digest=digest.hex,
             size=size,
-            modified_at=status.st_mtime_ns,
-            weights=found.weights,
+            modified_at=max(status.st_mtime_ns for status in states),
+            weights=found.files[0],
+            parts=found.files[1:],
             projector=projector,
             details=facts.details,
             capabilities=msgspec.structs.replace(able, vision=able.vision or projector is not None),

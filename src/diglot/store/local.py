@@ -209,11 +209,16 @@ class LocalStore:
         return self.resolve(ref)
 
     def merge(self, ref: ModelRef, parts: Sequence[Digest]) -> Digest:
-        """Put weights in several files, in order, together into one, and return its digest. Raises ModelBroken, NoSpace.
+        """Put weights in several contents, in order, together into one, and return its digest. Raises ModelBroken, NoSpace.
 
         The parts go, unless another model needs them.
         """
-        paths = [self._layout.blob(part) for part in parts]
+        digest = self.join(ref, [self._layout.blob(part) for part in parts])
+        self.drop(frozenset(parts) - {digest})
+        return digest
+
+    def join(self, ref: ModelRef, paths: Sequence[Path]) -> Digest:
+        """Do the same with files that lie anywhere, and stay."""
         require_space(self._layout.blobs, sum(path.stat().st_size for path in paths))
         with _told(ref), self._incoming() as (temporary, file):
             hashing = HashingFile(file)
@@ -223,7 +228,6 @@ class LocalStore:
             digest = Digest(hashing.hexdigest())
             with self._locked():
                 settle(temporary, self._layout.blob(digest))
-                self._prune(frozenset(parts) - {digest})
         return digest
 
     def copy(self, source: ModelRef, target: ModelRef) -> Model:

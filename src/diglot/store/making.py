@@ -90,7 +90,7 @@ class _Making:
         """Return the files of a base, copied in where they are not ours."""
         model = base.model
         return _Parts(
-            weights=self._own(model.weights, base),
+            weights=self._joined(base) if model.parts else self._own(model.weights, base),
             projector=self._own(model.projector, base) if model.projector else None,
             adapters=tuple(self._own(path, base) for path in model.adapters),
         )
@@ -149,6 +149,16 @@ class _Making:
             finally:
                 intake.close()
         return Layer(media_type=media_type, digest=str(digest), size=len(data))
+
+    def _joined(self, base: ModelCard) -> Digest:
+        """Return the digest of weights that lie in several files elsewhere, put together into one."""
+        paths = (base.model.weights, *base.model.parts)
+        if not all(path.is_file() for path in paths):
+            raise ModelForeign(base.model.name)
+        self._tell(Step("convert"))
+        digest = self._store.join(self._ref, paths)
+        self.new.add(digest)
+        return digest
 
     def _own(self, path: Path, base: ModelCard) -> Digest:
         """Return the digest of a file of a base, copied in if it is not ours."""

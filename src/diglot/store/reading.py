@@ -110,11 +110,12 @@ def card_of(model: Model, path: Path, *, layout: Layout, verbose: bool) -> Model
 
 def card_of_files(model: Model, *, licences: tuple[str, ...] = (), verbose: bool) -> ModelCard:
     """Return what the headers of a model's files say, beside what is known. Raises Broken."""
-    header = _header(model.weights, verbose=verbose)
+    header, *others = (_header(path, verbose=verbose) for path in (model.weights, *model.parts))
+    count = header.parameter_count + sum(each.parameter_count for each in others)
     return ModelCard(
         model=model,
-        info=_shown(header),
-        tensors=header.tensors,
+        info={**_shown(header), "general.parameter_count": count},
+        tensors=header.tensors + tuple(tensor for each in others for tensor in each.tensors),
         projector_info=_shown(_header(model.projector, verbose=verbose)) if model.projector else None,
         chat_template=text_of(header.fields, "tokenizer.chat_template"),
         licences=licences,

@@ -32,7 +32,7 @@ def modelfile(card: ModelCard, *, system: str, parameters: Mapping[str, Any]) ->
 
 def _commands(card: ModelCard, system: str, parameters: Mapping[str, Any]) -> Iterator[Command]:
     model = card.model
-    yield Command("from", str(model.weights))
+    yield from (Command("from", str(path)) for path in (model.weights, *model.parts))
     yield from (Command("adapter", str(path)) for path in model.adapters)
     if model.projector:
         yield Command("from", str(model.projector))

@@ -18,6 +18,7 @@ from diglot.core.digest import Digest
 from diglot.core.model import InvalidName, ModelRef
 from diglot.store.folder import PROJECTOR
 from diglot.store.found import Found
+from diglot.store.split import splits_of
 
 _REPOSITORY: Final = re.compile(r"models--(?P<owner>.+?)--(?P<name>.+)")
 _QUANTISATION: Final = re.compile(r"(?:^|[-._])((?:UD-)?(?:I?Q\d\w*|TQ\d\w*|B?F16|F32|MXFP4\w*|NVFP4))$", re.IGNORECASE)
@@ -50,16 +51,21 @@ def _files(snapshot: Path, *, owner: str, name: str) -> Iterator[Found]:
     files = sorted(path for path in snapshot.rglob("*.gguf") if path.is_file())
     projectors = [path for path in files if PROJECTOR in path.name.lower()]
     taken: set[str] = set()
-    for path in files:
-        if path in projectors:
-            continue
-        match = _QUANTISATION.search(path.stem)
-        tag = match[1] if match and match[1].lower() not in taken else path.stem[:_LONGEST]
+    for split in splits_of(path for path in files if path not in projectors):
+        match = _QUANTISATION.search(split.stem)
+        tag = match[1] if match and match[1].lower() not in taken else split.stem[:_LONGEST]
         taken.add(tag.lower())
         try:
             ref = ModelRef(host="hf.co", namespace=owner, model=name, tag=tag)
         except InvalidName:
             continue  # Whoever named it so did not get it from there.
-        content = path.resolve()
-        digest = Digest(content.name) if _HEX.fullmatch(content.name) else None
-        yield Found(ref=ref, weights=content, projector=next(iter(projectors), None), digest=digest)
+        # The links and not the contents: of a model in parts the engine finds the others by their names.
+        digests = tuple(map(_digest, split.files))
+        projector = next(iter(projectors), None)
+        yield Found(ref=ref, files=split.files, missing=split.missing, projector=projector, digests=digests)
+
+
+def _digest(link: Path) -> Digest | None:
+    """Return the digest that the content behind a link is named by."""
+    content = link.resolve()
+    return Digest(content.name) if _HEX.fullmatch(content.name) else None

@@ -17,6 +17,7 @@ import msgspec
 
 from diglot.core.digest import Digest
 from diglot.core.model import DEFAULT_TAG
+from diglot.store.split import PART
 
 PREFERRED: Final = (
     *("Q4_K_M", "Q4_K_S", "Q4_K_L", "Q4_K", "IQ4_XS", "IQ4_NL", "Q4_0", "Q4_1", "Q5_K_M", "Q5_K_S"),
@@ -24,7 +25,6 @@ PREFERRED: Final = (
 )
 """What is taken when nothing was named: four bits first, as Ollama and llama.cpp do, then what is nearest to it."""
 _PROJECTORS: Final = ("F16", "BF16", "F32", "Q8_0")
-_PART: Final = re.compile(r"-(\d{5})-of-(\d{5})$")
 
 
 class Offered(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ def choose(files: Iterable[Offered], tag: str = DEFAULT_TAG) -> Chosen:
     if weights is None and wanted is not PREFERRED:
         raise NoChoice(f"it has no {tag}, but {', '.join(sorted(models))}")
     first = weights or models[min(models)]
-    count = _PART.search(first[0].stem)
+    count = PART.search(first[0].stem)
     if count is not None and len(first) != int(count[2]):
         raise NoChoice(f"of the {int(count[2])} parts of {first[0].path} it has {len(first)}")
     projector = next((each for word in _PROJECTORS for each in projectors if _has(each.stem, word)), None)
@@ -74,7 +74,7 @@ def _joined(files: Sequence[Offered]) -> dict[str, tuple[Offered, ...]]:
     """Return the models by their names without parts: each the parts of one, in order."""
     models: defaultdict[str, list[Offered]] = defaultdict(list)
     for file in sorted(files, key=lambda each: each.path):
-        models[_PART.sub("", file.stem)].append(file)
+        models[PART.sub("", file.stem)].append(file)
     return {name: tuple(parts) for name, parts in models.items()}
 
 
