@@ -15,7 +15,7 @@ import time
 
 from diglot import __version__
 from diglot.core.allowance import Allowance
-from diglot.core.ports import Clock, EngineLoader, Ids, ModelStore
+from diglot.core.ports import Clock, EngineLoader, Ids, ModelStore, Pictures
 from diglot.core.request import LoadOptions
 from diglot.dialects.ollama import DIALECT as OLLAMA
 from diglot.dialects.openai import DIALECT as OPENAI
@@ -28,6 +28,8 @@ from diglot.http.application import Access, Application, Fallback, build_applica
 from diglot.http.body import Limits
 from diglot.http.serve import World
 from diglot.http.server import Listening, run
+from diglot.pictures.gallery import Gallery
+from diglot.pictures.studio import Studio
 from diglot.services.catalog import Catalog
 from diglot.services.compact import Compact
 from diglot.services.desk import Desk
@@ -79,7 +81,15 @@ def memory_of(settings: Settings) -> int:
     return settings.memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
 
 
-def engines_of(settings: Settings, ids: Ids) -> tuple[EngineLoader, tuple[ModelStore, ...]]:
+def pictures_of(settings: Settings) -> Gallery:
+    """Return what looks at pictures before an engine does."""
+    studio = Studio(pixels=settings.max_pixels, patience=settings.image_timeout, environment=environment_of_children())
+    return Gallery(studio, pixels=settings.max_pixels)
+
+
+def engines_of(
+    settings: Settings, ids: Ids, *, pictures: Pictures | None = None
+) -> tuple[EngineLoader, tuple[ModelStore, ...]]:
     """Return what runs the models, and where there are more of them than in the store. Raises InvalidScript."""
     if settings.engine == "scripted":
         script = load_script(settings.script) if settings.script else Script()
@@ -94,6 +104,7 @@ def engines_of(settings: Settings, ids: Ids) -> tuple[EngineLoader, tuple[ModelS
         program=program,
         environment=environment_of_children(),
         patience=settings.hang_timeout,
+        pictures=pictures,
     )
     if not settings.remotes:
         return loader, ()
@@ -129,14 +140,15 @@ def _policy(settings: Settings) -> Policy:
 
 def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
     """Return the services over the real store and engines."""
-    loader, stores = engines_of(settings, ids)
+    pictures = pictures_of(settings)
+    loader, stores = engines_of(settings, ids, pictures=pictures)
     residency = Residency(loader, clock=clock, policy=_policy(settings))
     keep = LocalStore(settings.model_folder, in_use=residency.uses)
     stores = (keep, *stores_elsewhere(settings), *stores)
     catalog = Catalog(stores, embedding_model=settings.embedding_model)
     envelopes = Envelopes(FileSeal(settings.state_folder / "seal.key"), sealing=settings.sealed)
     fold = Fold(envelopes, Compact(envelopes), always=settings.on_overflow == "compact")
-    generate = Generate(catalog, residency, fold, clock=clock)
+    generate = Generate(catalog, residency, fold, pictures=pictures, clock=clock)
     holdings = Holdings(keep, catalog, residency)
     supply = StoreSupply(keep, reach_of(settings), clock=clock)
     stored = StoredResponses(

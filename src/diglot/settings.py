@@ -20,6 +20,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 import platformdirs
 
+from diglot.core.images import MAX_PIXELS
+
 PREFIX = "DIGLOT_"
 _OLLAMA_SERVICE = Path("/usr/share/ollama/.ollama/models")
 
@@ -123,6 +125,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         int, _told("Parts that the messages of one request may hold together, calls counted.", least=1)
     ] = 20_000
     max_images: Annotated[int, _told("Pictures that one request may hold.", least=0)] = 128
+    max_pixels: Annotated[int, _told("Pixels that one picture may have.", least=1, most=MAX_PIXELS)] = MAX_PIXELS
+    image_timeout: Annotated[
+        float, _told("How long the pictures of one request may take to be decoded.", least=0.1, most=_FOR_EVER)
+    ] = 60.0
     max_tools: Annotated[int, _told("Tools that one request may declare.", least=0)] = 1024
     body_timeout: Annotated[float, _told("How long a body may take to arrive.", least=0.1, most=_FOR_EVER)] = 60.0
     stall_timeout: Annotated[

@@ -19,8 +19,10 @@ from diglot.core.items import (
     ToolCall,
     ToolResult,
     images_of,
+    pictures_in,
     said,
     text_of,
+    with_pictures,
 )
 
 texts = st.text(max_size=8)
@@ -66,3 +68,12 @@ def test_text_and_images_are_told_apart_in_order() -> None:
     assert text_of(content) == "ab"
     assert images_of(content) == (first, second)
     assert Message("user", content).text == ToolResult("1", content).text == "ab"
+
+
+def test_pictures_are_taken_from_where_they_stand_and_others_put_there() -> None:
+    first, second, other = Image(b"1", "image/png"), Image(b"2", "image/jpeg"), Image(b"3", "image/png")
+    items = (said("user", "a"), Message("user", (first, Text("b"))), ToolResult("1", (second,)), Reasoning("c"))
+    assert pictures_in(items) == (first, second)
+    assert with_pictures(items, (first, second)) == items
+    changed = (items[0], Message("user", (other, Text("b"))), items[2], items[3])
+    assert with_pictures(items, (other, second)) == changed

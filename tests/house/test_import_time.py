@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.house.source import within
 
-HEAVY: Final = ("gguf", "huggingface_hub", "numpy", "safetensors", "xllamacpp")
+HEAVY: Final = ("PIL", "gguf", "huggingface_hub", "numpy", "safetensors", "xllamacpp")
 SERVER: Final = ("httpx2", "starlette", "uvicorn")
 VERSION: Final = """
 from diglot.cli.main import main

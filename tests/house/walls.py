@@ -19,6 +19,7 @@ KNOWS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "diglot.engines": ("diglot.core", "diglot.framing"),
         "diglot.store": ("diglot.core",),
         "diglot.state": ("diglot.core",),
+        "diglot.pictures": ("diglot.core",),
     }
 )
 
@@ -27,6 +28,7 @@ OUTSIDE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "backports": ("diglot.http",),
         "brotli": ("diglot.http",),
         "click": ("diglot.cli",),
+        "PIL": ("diglot.pictures.__main__",),
         "gguf": ("diglot.store",),
         "httpx2": ("diglot.engines", "diglot.store.fetch", "diglot.store.registry", "diglot.store.hub", "diglot.cli"),
         "huggingface_hub": ("diglot.store",),

@@ -246,3 +246,22 @@ def test_one_connection_too_many_is_told_when_to_come_back(stern: tuple[str, int
     with socket.create_connection(stern), socket.create_connection(stern):
         status, error = said(stern, b"")
     assert (status, error["message"]) == (503, "too many connections are open")
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [((2, 3), "more than the limit of 5 pixels"), ((2, 2), "the image is damaged")]
+)
+async def test_a_picture_is_decoded_before_a_model_sees_it(tmp_path: Path, size: tuple[int, int], words: str) -> None:
+    data = base64.b64encode(png(*size)).decode()  # Its frame is right, and it holds one pixel.
+    url = f"data:image/png;base64,{data}"
+    app = application(tmp_path, max_pixels=5)
+    for path, body in (
+        (CHAT, {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]}),
+        (RESPONSES, {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": url}]}]}),
+        (OLLAMA, {"messages": [{**USER, "images": [data]}]}),
+        (GENERATE, {"prompt": "hi", "images": [data]}),
+    ):
+        reply = await ask(app, "POST", path, msgspec.json.encode({"model": "scripted", **body}))
+        assert reply.status == 400
+        assert words in (reply.error if path.startswith("/api") else reply.error["message"])
+        assert path.startswith("/api") or reply.error["param"] == "images[0]"

@@ -19,7 +19,7 @@ from diglot.services.fold import Fold
 from diglot.services.generate import Generate
 from diglot.services.residency import Policy, Residency
 from tests.services.test_compact import Watched, session
-from tests.services.world import Clock, NoSeal, Store, model
+from tests.services.world import Clock, NoSeal, Pictures, Store, model
 
 
 class Server:
@@ -32,7 +32,7 @@ class Server:
         self.envelopes = Envelopes(NoSeal())
         fold = Fold(self.envelopes, Compact(self.envelopes), always=always)
         residency = Residency(self.loader, clock=clock, policy=policy)
-        self.generate = Generate(Catalog([Store(model())]), residency, fold, clock=clock)
+        self.generate = Generate(Catalog([Store(model())]), residency, fold, pictures=Pictures(), clock=clock)
 
     async def answer(self, request: Generation) -> Result:
         """Return the whole answer."""

@@ -17,8 +17,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from diglot.core.digest import Digest
-from diglot.core.errors import ContextExceeded, EngineCrashed, Fault, ModelNotFound, WrongDigest
+from diglot.core.errors import ContextExceeded, EngineCrashed, Fault, InvalidField, ModelNotFound, WrongDigest
 from diglot.core.events import Event, Finished, Progress, Started, Step, TextDelta, Usage
+from diglot.core.items import Image
 from diglot.core.model import Anatomy, Capabilities, Defaults, Model, ModelCard, ModelDetails, ModelRef
 from diglot.core.ports import LoadProgress, ResponseStore
 from diglot.core.recipe import Recipe
@@ -347,6 +348,24 @@ def generation(name: str | None = "chat", *, keep_alive: float | None = None) ->
     return Generation(residence=Residence(model=name, keep_alive=keep_alive), prompt=Conversation(()))
 
 
+class Pictures:
+    """Takes every picture for whole but those that a test names."""
+
+    def __init__(self) -> None:
+        self.looked: list[Image] = []
+        self.broken: set[bytes] = set()
+
+    async def check(self, images: Sequence[Image]) -> None:
+        self.looked += images
+        for index, image in enumerate(images):
+            if image.data in self.broken:
+                raise InvalidField(f"images[{index}]", "the image is damaged")
+
+    async def readable(self, images: Sequence[Image]) -> tuple[Image, ...]:
+        await self.check(images)
+        return tuple(images)
+
+
 class World:
     """The services over engines, a store and a clock of the test's own."""
 
@@ -366,7 +385,10 @@ class World:
         policy = Policy(budget=budget, keep_alive=keep_alive, queue=queue, defaults=LoadOptions(batch=8))
         self.residency = Residency(self.loader, clock=self.clock, policy=policy)
         envelopes = Envelopes(NoSeal())
-        self.generate = Generate(self.catalog, self.residency, Fold(envelopes, Compact(envelopes)), clock=self.clock)
+        self.pictures = Pictures()
+        self.generate = Generate(
+            self.catalog, self.residency, Fold(envelopes, Compact(envelopes)), pictures=self.pictures, clock=self.clock
+        )
         self.embed = Embed(self.catalog, self.residency, clock=self.clock, limit=3)
         self.responses = Memory()
         self.supply = Supplies()

@@ -1,9 +1,8 @@
 """Images as clients send them: which kind it is, how large it would be, and whether the file is whole.
 
-The kind is read from the bytes, never from what a client says it is. Pixels are deliberately not decoded:
-this reads the frame of a file (its header, its chunks and their checksums), so that a file that is cut off,
-damaged or made to fill memory is refused before an engine sees it. Neighbours: dialects make images
-through `image_of`, engines decode them.
+The kind is read from the bytes, never from what a client says it is. Pixels are deliberately not decoded: this reads
+the frame of a file (its header, its chunks and their checksums), so that a file that is cut off, damaged or made to fill
+memory is refused at once. Neighbours: dialects make images through `image_of`, the room `pictures` decodes them.
 
 Invariant: an `Image` made here has a kind that is known and a size that is bounded.
 """

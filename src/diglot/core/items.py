@@ -9,6 +9,7 @@ Invariant: every item survives `msgspec.json` encoding and decoding unchanged.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -125,6 +126,25 @@ def text_of(content: tuple[Part, ...]) -> str:
 def images_of(content: tuple[Part, ...]) -> tuple[Image, ...]:
     """Return the image parts of a content, in order."""
     return tuple(part for part in content if isinstance(part, Image))
+
+
+def pictures_in(items: Iterable[Item]) -> tuple[Image, ...]:
+    """Return the images of all items, in order."""
+    contents = (item.content for item in items if isinstance(item, Message | ToolResult))
+    return tuple(image for content in contents for image in images_of(content))
+
+
+def with_pictures(items: Iterable[Item], pictures: Iterable[Image]) -> tuple[Item, ...]:
+    """Return the items with other images, as many as `pictures_in` gives and in its order."""
+    rest = iter(pictures)
+
+    def changed(item: Item) -> Item:
+        if not (isinstance(item, Message | ToolResult) and images_of(item.content)):
+            return item
+        content = tuple(next(rest) if isinstance(part, Image) else part for part in item.content)
+        return msgspec.structs.replace(item, content=content)
+
+    return tuple(map(changed, items))
 
 
 def said(role: Role, text: str) -> Message:

@@ -6,11 +6,12 @@ Neighbours: `engines` and `store` implement these, `services` call them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Protocol
 
 from diglot.core.digest import Digest
 from diglot.core.events import Event, Step
+from diglot.core.items import Image
 from diglot.core.model import Capabilities, Model, ModelCard, ModelRef
 from diglot.core.recipe import Recipe
 from diglot.core.request import Embedding, Generation, LoadOptions, Rerank
@@ -159,6 +160,16 @@ class ResponseStore(Protocol):
 
     def forget(self, response: str) -> None:
         """Delete a response. `UnknownResponse` if there is none."""
+
+
+class Pictures(Protocol):
+    """Looks at pictures before an engine does."""
+
+    async def check(self, images: Sequence[Image]) -> None:
+        """See that pictures can be decoded. `InvalidField`, which counts them, if one cannot."""
+
+    async def readable(self, images: Sequence[Image]) -> tuple[Image, ...]:
+        """Return pictures in forms that every engine reads, in the same order. Raises as `check`."""
 
 
 class Seal(Protocol):

@@ -27,10 +27,10 @@ from diglot.core.events import (
     ToolCallDone,
     Usage,
 )
-from diglot.core.items import Item, Message, Role, ToolResult, images_of, said
+from diglot.core.items import Item, Message, Role, ToolResult, images_of, pictures_in, said
 from diglot.core.model import Capability, Model
 from diglot.core.overflow import removable, without_oldest
-from diglot.core.ports import Clock, Engine
+from diglot.core.ports import Clock, Engine, Pictures
 from diglot.core.request import Conversation, Generation, Overflow
 from diglot.services.catalog import Catalog
 from diglot.services.compact import said_by_users
@@ -48,10 +48,11 @@ _NO_TEMPLATE = (
 class Generate:
     """Answers requests for generation."""
 
-    def __init__(self, catalog: Catalog, residency: Residency, fold: Fold, *, clock: Clock) -> None:
+    def __init__(self, catalog: Catalog, residency: Residency, fold: Fold, *, pictures: Pictures, clock: Clock) -> None:
         self._catalog = catalog
         self._residency = residency
         self._fold = fold
+        self._pictures = pictures
         self._clock = clock
 
     async def __call__(self, request: Generation) -> AsyncGenerator[Event]:
@@ -63,7 +64,7 @@ class Generate:
         asked = request
         model = await self._catalog.choose(request.residence.model, Capability.COMPLETION)
         original = prepared(request, model)
-        request = self._fold.opened(original)
+        request = await self._opened(original)
         residence = request.residence
         async with self._residency.turn(model, residence.load, residence.keep_alive) as engine:
             loaded = self._clock.monotonic_ns() - begun
@@ -100,9 +101,16 @@ class Generate:
     async def count(self, request: Generation) -> int:
         """Return how many tokens the prompt would have."""
         model = await self._catalog.choose(request.residence.model, Capability.COMPLETION)
-        request = self._fold.opened(prepared(request, model))
+        request = await self._opened(prepared(request, model))
         async with self._residency.lease(model, request.residence.load, request.residence.keep_alive) as engine:
             return await engine.count(await self._fold.within(request, engine))
+
+    async def _opened(self, request: Generation) -> Generation:
+        """Return the request with its compaction items opened and all of its pictures looked at."""
+        request = self._fold.opened(request)
+        if isinstance(request.prompt, Conversation) and (images := pictures_in(request.prompt.items)):
+            await self._pictures.check(images)
+        return request
 
 
 def _said_by_users(request: Generation) -> tuple[Message, ...]:

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
+from msgspec.structs import replace
+
 from diglot.core.errors import Cancelled, EngineCrashed, EngineFailed, Fault, InvalidField, ModelIncapable
 from diglot.core.events import Event
-from diglot.core.items import Message, ToolResult, images_of
+from diglot.core.items import pictures_in, with_pictures
 from diglot.core.model import Capabilities, Model
-from diglot.core.ports import Ids
+from diglot.core.ports import Ids, Pictures
 from diglot.core.request import Conversation, Embedding, Generation, RawPrompt, Rerank
 from diglot.core.result import Embedded, Ranked
 from diglot.engines.llamacpp.filling import with_gap
@@ -35,8 +37,18 @@ from diglot.engines.peer.vectors import embed
 class LlamaEngine:
     """A model that is loaded in a child. Implements `core.ports.Engine`."""
 
-    def __init__(self, model: Model, child: ChildProcess, *, transport: Transport, sizes: Sizes, ids: Ids) -> None:
+    def __init__(
+        self,
+        model: Model,
+        child: ChildProcess,
+        *,
+        transport: Transport,
+        sizes: Sizes,
+        ids: Ids,
+        pictures: Pictures | None = None,
+    ) -> None:
         self._model = model
+        self._pictures = pictures
         self._child = child
         self._sizes = sizes
         self._ledger = Ledger(sizes.pool) if sizes.pool < sizes.window * sizes.slots else None
@@ -133,9 +145,12 @@ class LlamaEngine:
         self._known(request.sampling.logit_bias or (), field="logit_bias")
         match request.prompt:
             case Conversation(items):
-                shown = (item.content for item in items if isinstance(item, Message | ToolResult))
-                if not self.capabilities.vision and any(map(images_of, shown)):
+                images = pictures_in(items)
+                if images and not self.capabilities.vision:
                     raise ModelIncapable(name, ability="vision")
+                if images and self._pictures:
+                    items = with_pictures(items, await self._pictures.readable(images))
+                    return replace(request, prompt=Conversation(items))
             case RawPrompt(suffix=str()) as prompt:
                 marks = self._model.anatomy.fill
                 if marks is None:

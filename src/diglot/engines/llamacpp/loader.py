@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Mapping
 
 from diglot.core.model import Model
-from diglot.core.ports import Ids, LoadProgress
+from diglot.core.ports import Ids, LoadProgress, Pictures
 from diglot.core.request import LoadOptions
 from diglot.engines.llamacpp.engine import LlamaEngine
 from diglot.engines.llamacpp.launch import Launch
@@ -31,7 +31,8 @@ class LlamaLoader:
     """Loads GGUF models. Implements `EngineLoader`.
 
     `program` is a `llama-server` binary to use instead of the library, `environment` what its processes inherit,
-    `patience` how many seconds they may give no sign of life.
+    `patience` how many seconds they may give no sign of life. `pictures` makes what llama.cpp does not read, WebP, into
+    what it does.
     """
 
     def __init__(
@@ -42,12 +43,14 @@ class LlamaLoader:
         program: str | None = None,
         environment: Mapping[str, str] | None = None,
         patience: float = 300.0,
+        pictures: Pictures | None = None,
     ) -> None:
         self._ids = ids
         self._limits = limits
         self._program = program
         self._environment = environment
         self._patience = patience
+        self._pictures = pictures
 
     def estimate(self, model: Model, options: LoadOptions) -> int:
         """Return the bytes that loading would take."""
@@ -79,7 +82,7 @@ class LlamaLoader:
         if not model.anatomy.template and model.capabilities.completion:
             _log.warning("%s: it brings no chat template; conversations are put to it in ChatML", model.name)
         wire = Vigil(Wire(child.port, key=key), patience=self._patience, give_up=child.give_up)
-        return LlamaEngine(model, child, transport=wire, sizes=sizes, ids=self._ids)
+        return LlamaEngine(model, child, transport=wire, sizes=sizes, ids=self._ids, pictures=self._pictures)
 
     def _launch(self, model: Model, options: LoadOptions, *, sizes: Sizes, key: str) -> Launch:
         encodes = not model.capabilities.completion
