@@ -160,7 +160,7 @@ def build_desk(settings: Settings, *, clock: Clock, ids: Ids) -> Desk:
         residency=residency,
         presence=Presence(catalog, residency, clock=clock),
         generate=generate,
-        responses=Responses(generate, stored, clock=clock),
+        responses=Responses(generate, stored, clock=clock, totals=residency.totals),
         embed=Embed(catalog, residency, clock=clock, limit=settings.max_inputs),
         holdings=holdings,
         transfer=Transfer(supply, holdings, catalog),

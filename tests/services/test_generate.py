@@ -118,7 +118,7 @@ async def test_cancelled_while_it_waits_in_the_queue_it_leaves_its_place() -> No
 
 async def _until_queued(world: World) -> None:
     (turnstile,) = world.residency._turnstiles.values()  # noqa: SLF001
-    await until(lambda: turnstile._waiting)  # noqa: SLF001
+    await until(lambda: turnstile.waiting)
 
 
 async def test_a_load_that_fails_is_told_before_the_first_event() -> None:

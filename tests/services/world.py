@@ -399,7 +399,9 @@ class World:
             residency=self.residency,
             presence=Presence(self.catalog, self.residency, clock=self.clock),
             generate=self.generate,
-            responses=Responses(self.generate, responses or self.responses, clock=self.clock),
+            responses=Responses(
+                self.generate, responses or self.responses, clock=self.clock, totals=self.residency.totals
+            ),
             embed=self.embed,
             holdings=holdings,
             transfer=Transfer(self.supply, holdings, self.catalog),

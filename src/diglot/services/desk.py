@@ -47,7 +47,9 @@ from diglot.services.holdings import Holdings
 from diglot.services.presence import Presence
 from diglot.services.residency import Residency
 from diglot.services.respond import Responses
+from diglot.services.totals import Occupancy, Totals
 from diglot.services.transfer import Transfer
+from diglot.services.visit import Visit
 
 
 class Desk:
@@ -74,16 +76,24 @@ class Desk:
         self._holdings = holdings
         self._transfer = transfer
 
-    def answer(self, request: Answering, *, id: str, scratch: ResponseStore | None = None) -> AsyncGenerator[Event]:  # noqa: A002
+    def answer(
+        self,
+        request: Answering,
+        *,
+        id: str,  # noqa: A002
+        scratch: ResponseStore | None = None,
+        visit: Visit | None = None,
+    ) -> AsyncGenerator[Event]:
         """Return the events of the answer; closing the generator cancels.
 
-        `id` is the answer's name. `scratch` remembers, for one connection, what is not to be stored.
+        `id` is the answer's name. `scratch` remembers, for one connection, what is not to be stored. What comes of it
+        is written down on `visit`.
         """
         match request:
             case Generation():
-                return self._generate(request)
+                return self._generate(request, visit=visit)
             case Respond():
-                return self._responses.answer(request, response=id, scratch=scratch)
+                return self._responses.answer(request, response=id, scratch=scratch, visit=visit)
             case Load():
                 return self._presence.load(request)
             case Unload():
@@ -91,9 +101,9 @@ class Desk:
             case _:
                 assert_never(request)
 
-    async def later(self, request: Respond, *, id: str) -> Stored:  # noqa: A002
-        """Begin an answer that goes on without the client."""
-        return await self._responses.later(request, response=id)
+    async def later(self, request: Respond, *, id: str, caller: str = "") -> Stored:  # noqa: A002
+        """Begin an answer that goes on without the client. It becomes a visit of its own."""
+        return await self._responses.later(request, response=id, caller=caller)
 
     def move(self, request: Moving) -> AsyncGenerator[Step]:
         """Return the steps; closing the generator gives up."""
@@ -111,15 +121,15 @@ class Desk:
         """Take in what comes with a request."""
         return await self._holdings.receive(request, chunks)
 
-    async def ask(self, request: Asking) -> Answer:  # noqa: PLR0911  one line for each kind
+    async def ask(self, request: Asking, *, visit: Visit | None = None) -> Answer:  # noqa: PLR0911  one line for each kind
         """Return the answer."""
         match request:
             case Ping():
                 return None
             case Embedding():
-                return await self._embed(request)
+                return await self._embed(request, visit=visit)
             case Rerank():
-                return await self._embed.rerank(request)
+                return await self._embed.rerank(request, visit=visit)
             case ListModels():
                 return await self._presence.listed()
             case ListRunning():
@@ -159,6 +169,15 @@ class Desk:
                 return await self._responses.cancel(request.response)
             case _:
                 assert_never(request)
+
+    @property
+    def totals(self) -> Totals:
+        """What has been asked of each model so far."""
+        return self._residency.totals
+
+    def occupancy(self) -> tuple[Occupancy, ...]:
+        """Return how much of each model is taken now."""
+        return self._residency.occupancy()
 
     async def close(self) -> None:
         """End what runs in the background, and all engines."""

@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from diglot.core.compaction.window import effective, is_kept, is_shown_summary, newest_compaction, shown
-from diglot.core.errors import NothingGained
+from diglot.core.errors import Fault, NothingGained
 from diglot.core.events import Compacted, Event
 from diglot.core.items import Compaction, Item
 from diglot.core.ports import Engine
@@ -31,6 +31,7 @@ from diglot.services.compact import Compact
 from diglot.services.envelopes import Envelopes
 from diglot.services.keeping import kept_within
 from diglot.services.tally import Tally
+from diglot.services.visit import Folded, Visit, kind_of
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,9 @@ class Fold:
         kept = await kept_within(Tally(engine, request), prompt.items[:first])
         return replace(request, prompt=Conversation((*kept, *prompt.items[first:])))
 
-    async def __call__(self, request: Generation, engine: Engine, wish: Compacting) -> AsyncGenerator[Event]:
+    async def __call__(
+        self, request: Generation, engine: Engine, wish: Compacting, *, visit: Visit
+    ) -> AsyncGenerator[Event]:
         """Yield progress and `Compacted` where the wish comes true, nothing where it need not."""
         assert isinstance(request.prompt, Conversation)  # noqa: S101
         tally = Tally(engine, request)
@@ -85,9 +88,13 @@ class Fold:
         try:
             async with aclosing(self._compact(engine, request, threshold=wish.threshold, tally=tally)) as events:
                 async for event in events:
+                    if isinstance(event, Compacted):
+                        visit.folded.append(Folded("ok", before=event.before, after=event.after))
+                        visit.add(event.usage)
                     yield event
-        except NothingGained:
-            if wish.instead:
+        except Fault as fault:
+            visit.folded.append(Folded(kind_of(fault)))
+            if wish.instead or not isinstance(fault, NothingGained):
                 raise
             log.info("a conversation over its threshold could not be made shorter")  # It is answered as it is.
 

@@ -20,6 +20,7 @@ from diglot.core.events import (
     Compacted,
     Event,
     Finished,
+    Progress,
     ReasoningDelta,
     Started,
     TextDelta,
@@ -36,6 +37,7 @@ from diglot.services.catalog import Catalog
 from diglot.services.compact import said_by_users
 from diglot.services.fold import Fold
 from diglot.services.residency import Residency
+from diglot.services.visit import Visit
 
 log = logging.getLogger(__name__)
 
@@ -55,23 +57,24 @@ class Generate:
         self._pictures = pictures
         self._clock = clock
 
-    async def __call__(self, request: Generation) -> AsyncGenerator[Event]:
+    async def __call__(self, request: Generation, *, visit: Visit | None = None) -> AsyncGenerator[Event]:
         """Yield the events of the answer, all choices one after the other.
 
         The choices share one slot, so that their prompt is computed once.
         """
         begun = self._clock.monotonic_ns()
-        asked = request
+        asked, visit = request, visit or Visit()
         model = await self._catalog.choose(request.residence.model, Capability.COMPLETION)
+        visit.kind, visit.model = "generate", model.name
         original = prepared(request, model)
         request = await self._opened(original)
         residence = request.residence
-        async with self._residency.turn(model, residence.load, residence.keep_alive) as engine:
+        async with self._residency.turn(model, residence.load, residence.keep_alive, visit=visit) as engine:
             loaded = self._clock.monotonic_ns() - begun
             request = await self._fold.within(request, engine)
             usage = Usage()
             if wish := self._fold.wish(request, engine.window):
-                async with aclosing(self._fold(request, engine, wish)) as events:
+                async with aclosing(self._fold(request, engine, wish, visit=visit)) as events:
                     async for event in events:
                         if isinstance(event, Compacted):
                             # What is left out of a prompt for want of room is not lost to the client.
@@ -91,11 +94,15 @@ class Generate:
                 async for event in events:
                     match event:
                         case Started():
+                            visit.add(Usage(input=event.input_tokens))
                             yield replace(event, model=model.name)
                         case Finished():
+                            visit.add(replace(event.usage, input=0))
                             total = self._clock.monotonic_ns() - begun
                             yield replace(event, timings=replace(event.timings, total=total, load=loaded))
                         case _:
+                            if visit.stage != "decode" and not isinstance(event, Progress):
+                                visit.reach("decode", self._clock.monotonic_ns())
                             yield event
 
     async def count(self, request: Generation) -> int:

@@ -30,14 +30,20 @@ from pathlib import Path
 
 import msgspec
 
-from diglot.core.errors import Cancelled
+from diglot.core.errors import Cancelled, Fault
 from diglot.core.model import Model, ModelRef
 from diglot.core.ports import Clock, Engine, EngineLoader
 from diglot.core.request import LoadOptions
 from diglot.core.result import Running
 from diglot.services.admission import Turnstile
+from diglot.services.sharing import SharedEngine
+from diglot.services.totals import Occupancy, Totals
+from diglot.services.visit import Visit, kind_of
 
 log = logging.getLogger(__name__)
+
+_MOMENT = 60.0
+"""Seconds that a model stays for somebody who lets others in between, and never comes back."""
 
 
 class Resident:
@@ -54,6 +60,7 @@ class Resident:
         self.users = 0
         self.loaded = 0.0
         self.draining = False
+        self.mourned = False
         self.leaves_at = math.inf  # In seconds of the monotonic clock: the other one jumps.
         self.engine: Engine | None = None
         self.timer: asyncio.Task[None] | None = None
@@ -95,6 +102,7 @@ class Residency:
     """Lends engines and sees to it that the memory suffices."""
 
     def __init__(self, loader: EngineLoader, *, clock: Clock, policy: Policy) -> None:
+        self.totals = Totals()
         self._loader = loader
         self._clock = clock
         self._policy = policy
@@ -107,16 +115,32 @@ class Residency:
         self._closed = False
 
     @asynccontextmanager
-    async def turn(self, model: Model, options: LoadOptions, keep_alive: float | None = None) -> AsyncIterator[Engine]:
-        """Wait for a slot of the model and lend its engine for one answer. `Busy` when the queue is full."""
+    async def turn(
+        self, model: Model, options: LoadOptions, keep_alive: float | None = None, *, visit: Visit | None = None
+    ) -> AsyncIterator[Engine]:
+        """Wait for a slot of the model and lend its engine for one answer. `Busy` when the queue is full.
+
+        Between two pieces of work that the engine is given, others are let in.
+        """
+        visit = visit or Visit()
         turnstile = self._turnstiles.get(model.ref)
         if turnstile is None:
             turnstile = self._turnstiles[model.ref] = Turnstile(
                 slots=self._loader.slots(model), queue=self._policy.queue, clock=self._clock
             )
+        visit.reach("queue", self._clock.monotonic_ns())
         try:
             with self._using(model):
-                async with turnstile.turn(), self.lease(model, options, keep_alive) as engine:
+                async with (
+                    turnstile.turn(visit.caller, background=visit.background) as turn,
+                    SharedEngine(
+                        turn,
+                        lambda: self.lease(model, options, keep_alive),
+                        pause=lambda: self._hold_over(model),
+                        visit=visit,
+                        clock=self._clock,
+                    ) as engine,
+                ):
                     yield engine
         finally:
             if turnstile.idle:
@@ -238,7 +262,15 @@ class Residency:
             return resident
 
     async def _load(self, resident: Resident) -> Engine:
-        resident.engine = await self._loader.load(resident.model, resident.options, resident.progress)
+        begun, outcome = self._clock.monotonic_ns(), "cancelled"
+        try:
+            resident.engine = await self._loader.load(resident.model, resident.options, resident.progress)
+            outcome = "ok"
+        except Fault as fault:
+            outcome = kind_of(fault)
+            raise
+        finally:
+            self.totals.loaded(resident.model.name, self._clock.monotonic_ns() - begun, outcome)
         return resident.engine
 
     def _settle(self, resident: Resident) -> None:
@@ -296,6 +328,35 @@ class Residency:
             self._drain(each)
         return False
 
+    def occupancy(self) -> tuple[Occupancy, ...]:
+        """Return how much of each model is taken that is loaded, loading, or waited for."""
+        for resident in self._residents.values():
+            if resident.ending is None:
+                self._notice_death(resident)
+        return tuple(
+            Occupancy(
+                model=str(ref),
+                slots=turnstile.slots if turnstile else self._loader.slots(resident.model) if resident else 0,
+                busy=turnstile.inside if turnstile else 0,
+                waiting=turnstile.waiting if turnstile else 0,
+                memory=resident.engine.memory if resident and resident.engine else 0,
+            )
+            for ref in {**self._residents, **self._turnstiles}
+            for turnstile, resident in [(self._turnstiles.get(ref), self._residents.get(ref))]
+        )
+
+    def _notice_death(self, resident: Resident) -> None:
+        """Count an engine that has died by itself, once."""
+        if resident.engine is not None and not resident.engine.alive and not resident.mourned:
+            resident.mourned = True
+            self.totals.of(resident.model.name).crashes += 1
+
+    def _hold_over(self, model: Model) -> None:
+        """Keep for a moment what goes with its last user: he will be back."""
+        resident = self._residents.get(model.ref)
+        if resident is not None and not resident.keep_alive:
+            resident.keep_alive = _MOMENT
+
     def _drain(self, resident: Resident) -> None:
         """Let nobody new in, and end it with its last user."""
         resident.draining = True
@@ -316,6 +377,7 @@ class Residency:
         try:
             await asyncio.wait({resident.loading})
             if resident.engine is not None:
+                self._notice_death(resident)
                 await resident.engine.close()
         finally:
             del self._residents[resident.model.ref]

@@ -39,6 +39,8 @@ from diglot.core.request import Conversation, Generation, Respond, ToolSpec
 from diglot.core.result import Result, Status, Stored
 from diglot.core.tools import flat_name
 from diglot.services.generate import Generate
+from diglot.services.totals import Totals
+from diglot.services.visit import Visit, kind_of
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +54,16 @@ _LONGEST_CHAIN = 10_000
 class Responses:
     """Makes and remembers responses. `scratch` remembers what is not to be stored, for one connection."""
 
-    def __init__(self, generate: Generate, store: ResponseStore, *, clock: Clock) -> None:
+    def __init__(self, generate: Generate, store: ResponseStore, *, clock: Clock, totals: Totals | None = None) -> None:
         self._generate = generate
         self._store = store
         self._clock = clock
+        self._totals = totals or Totals()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="responses")
 
     async def answer(
-        self, request: Respond, *, response: str, scratch: ResponseStore | None = None
+        self, request: Respond, *, response: str, scratch: ResponseStore | None = None, visit: Visit | None = None
     ) -> AsyncGenerator[Event]:
         """Yield the events of the answer and remember it under the id `response`."""
         assembly = Assembly()
@@ -70,7 +73,7 @@ class Responses:
             request = await self._resolved(request)
             generation = await self._continued(request, scratch)
             record = self._begun(request, response)
-            async with aclosing(self._events(request, generation)) as events:
+            async with aclosing(self._events(request, generation, visit)) as events:
                 async for event in events:
                     assembly.feed(event)
                     yield event
@@ -85,11 +88,11 @@ class Responses:
         if store is not None:
             await self._put(store, self._done(record, assembly.result()))
 
-    async def _events(self, request: Respond, generation: Generation) -> AsyncGenerator[Event]:
+    async def _events(self, request: Respond, generation: Generation, visit: Visit | None) -> AsyncGenerator[Event]:
         """Yield the events of the answer, or of taking the conversation in: one token is made then, and dropped."""
         if request.prime:
             generation = replace(generation, sampling=replace(generation.sampling, max_tokens=1))
-        async with aclosing(self._generate(generation)) as events:
+        async with aclosing(self._generate(generation, visit=visit)) as events:
             async for event in events:
                 match event:
                     case TextDelta() | ReasoningDelta() | ToolCallDone() if request.prime:
@@ -99,15 +102,16 @@ class Responses:
                     case _:
                         yield event
 
-    async def later(self, request: Respond, *, response: str) -> Stored:
+    async def later(self, request: Respond, *, response: str, caller: str = "") -> Stored:
         """Begin an answer that goes on without the client. `Busy` when too many do already."""
+        visit = Visit.at(self._clock.monotonic_ns(), caller=caller, background=True)
         if len(self._running) >= _BACKGROUND:
             raise Busy(retry_after=10, message="too many responses run in the background")
         request = await self._resolved(request)
         await self._continued(request, None)  # What is wrong with the request is said now.
         record = replace(self._begun(request, response), status="queued")
         await self._put(self._store, record)
-        task = asyncio.create_task(self._in_background(request, record), name=f"response {response}")
+        task = asyncio.create_task(self._in_background(request, record, visit), name=f"response {response}")
         self._running[response] = task
         task.add_done_callback(lambda _: self._running.pop(response, None))
         return record
@@ -139,14 +143,20 @@ class Responses:
             with suppress(Fault):  # What its record could not be told, `fetch` tells.
                 await self._stop(response)
 
-    async def _in_background(self, request: Respond, record: Stored) -> None:
+    async def _in_background(self, request: Respond, record: Stored, visit: Visit) -> None:
+        visit.outcome = "cancelled"
         try:
             await self._put(self._store, replace(record, status="in_progress"))
-            async with aclosing(self.answer(replace(request, keep=True), response=record.id)) as events:
+            async with aclosing(self.answer(replace(request, keep=True), response=record.id, visit=visit)) as events:
                 async for _ in events:
                     pass
-        except Fault:
-            log.info("a response in the background failed")  # The record says why.
+            visit.outcome = "ok"
+        except Fault as fault:  # The record says why.
+            visit.outcome = kind_of(fault)
+        finally:
+            visit.reach("end", self._clock.monotonic_ns())
+            self._totals.add(visit)
+            log.info("response %s in the background: %s", record.id, visit.outcome)
 
     async def _stop(self, response: str) -> None:
         """Stop a response that runs, and say so in its record."""
