@@ -17,9 +17,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from diglot.core.digest import Digest
-from diglot.core.errors import ContextExceeded, EngineCrashed, Fault, InvalidField, ModelNotFound, WrongDigest
+from diglot.core.errors import ContextExceeded, EngineCrashed, Fault, ModelNotFound, WrongDigest
 from diglot.core.events import Event, Finished, Progress, Started, Step, TextDelta, Usage
-from diglot.core.items import Image
 from diglot.core.model import Anatomy, Capabilities, Defaults, Model, ModelCard, ModelDetails, ModelRef
 from diglot.core.ports import LoadProgress, ResponseStore
 from diglot.core.recipe import Recipe
@@ -39,6 +38,7 @@ from diglot.services.residency import Policy, Residency
 from diglot.services.respond import Responses
 from diglot.services.transfer import Transfer
 from tests.services.memory import Memory
+from tests.services.painting import Pictures
 
 _TURNS: Final = 40
 NOW: Final = 1_700_000_000.0
@@ -346,24 +346,6 @@ def encoder(name: str = "encoder", *, modified_at: int = 0) -> Model:
 def generation(name: str | None = "chat", *, keep_alive: float | None = None) -> Generation:
     """Return a request that asks nothing much."""
     return Generation(residence=Residence(model=name, keep_alive=keep_alive), prompt=Conversation(()))
-
-
-class Pictures:
-    """Takes every picture for whole but those that a test names."""
-
-    def __init__(self) -> None:
-        self.looked: list[Image] = []
-        self.broken: set[bytes] = set()
-
-    async def check(self, images: Sequence[Image]) -> None:
-        self.looked += images
-        for index, image in enumerate(images):
-            if image.data in self.broken:
-                raise InvalidField(f"images[{index}]", "the image is damaged")
-
-    async def readable(self, images: Sequence[Image]) -> tuple[Image, ...]:
-        await self.check(images)
-        return tuple(images)
 
 
 class World:
