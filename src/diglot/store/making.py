@@ -28,6 +28,7 @@ from diglot.store.facts import read_facts
 from diglot.store.files import CopyProgress
 from diglot.store.local import LocalStore
 from diglot.store.manifest import CONFIG_TYPE, Broken, Layer, Manifest, config_of, layer_type, read_parameters
+from diglot.store.reading import require_model
 
 _SAFETENSORS: Final = ".safetensors"
 _ELEMENTS: Final[tuple[Element, ...]] = get_args(Element)
@@ -210,9 +211,12 @@ class _Making:
 
     def _facts(self, digest: Digest, field: str) -> Facts:
         try:
-            return read_facts(self._store.blob(digest))
+            facts = read_facts(self._store.blob(digest))
+            if facts.purpose == "model":
+                require_model(facts)
         except Broken as error:
             raise InvalidField(field, str(error)) from None
+        return facts
 
 
 def _inner(name: str) -> PurePosixPath:
