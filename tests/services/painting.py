@@ -1,6 +1,6 @@
-"""Pictures that nobody decodes: a test says which of them are broken."""
+"""Pictures that nobody decodes, of which a test says which are broken; and a seal that seals nothing."""
 
-# ruff: noqa: D102  the port says what its methods do
+# ruff: noqa: D102, ARG002  the ports say what their methods do, and give them arguments
 
 from collections.abc import Sequence
 
@@ -24,3 +24,16 @@ class Pictures:
     async def readable(self, images: Sequence[Image]) -> tuple[Image, ...]:
         await self.check(images)
         return tuple(images)
+
+
+class NoSeal:
+    """Knows no sealed text and makes none."""
+
+    def knows(self, text: str) -> bool:
+        return False
+
+    def close(self, text: str) -> str:
+        return text
+
+    def open(self, sealed: str) -> str:
+        return sealed

@@ -11,7 +11,8 @@ from diglot.core.model import Capabilities
 from diglot.core.request import Conversation, Generation
 from diglot.services.envelopes import Envelopes
 from tests.core.test_images import png
-from tests.services.world import NoSeal, World, generation, model
+from tests.services.painting import NoSeal
+from tests.services.world import World, generation, model
 
 GOOD, BAD = Image(png(1, 1), "image/png"), Image(png(1, 2), "image/png")
 SEES = Capabilities(completion=True, vision=True)

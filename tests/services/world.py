@@ -38,7 +38,7 @@ from diglot.services.residency import Policy, Residency
 from diglot.services.respond import Responses
 from diglot.services.transfer import Transfer
 from tests.services.memory import Memory
-from tests.services.painting import Pictures
+from tests.services.painting import NoSeal, Pictures
 
 _TURNS: Final = 40
 NOW: Final = 1_700_000_000.0
@@ -300,19 +300,6 @@ class Supplies:
         except (asyncio.CancelledError, GeneratorExit):
             self.given_up += 1
             raise
-
-
-class NoSeal:
-    """Knows no sealed text and makes none."""
-
-    def knows(self, text: str) -> bool:
-        return False
-
-    def close(self, text: str) -> str:
-        return text
-
-    def open(self, sealed: str) -> str:
-        return sealed
 
 
 def model(
