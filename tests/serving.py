@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -113,9 +113,9 @@ class Served:
 
 
 @contextmanager
-def serving(home: Path, *flags: str, wait: bool = True) -> Iterator[Served]:
-    """Run a server with its home in a folder, and end it at the end."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("DIGLOT_")}
+def serving(home: Path, *flags: str, wait: bool = True, env: Mapping[str, str] | None = None) -> Iterator[Served]:
+    """Run a server with its home in a folder, and end it at the end. `env` is put over this process's environment."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("DIGLOT_")} | dict(env or {})
     env["DIGLOT_READ_OLLAMA"] = "false"  # Whoever runs the tests may have models of his own.
     command = [sys.executable, "-m", "diglot", "serve", "--port", "0", "--home", str(home), "--log", "debug", *flags]
     with subprocess.Popen(

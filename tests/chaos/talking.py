@@ -13,23 +13,31 @@ from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
+import psutil
+from websockets.sync.client import ClientConnection, connect
 
-from tests.serving import CHAT, PATIENCE, Served
+from tests.serving import CHAT, PATIENCE, Served, until
 
 
 class Door(msgspec.Struct, frozen=True, kw_only=True):
-    """A chat endpoint, and what it says when the server goes down, an engine dies, the queue is full, a stream ends well."""
+    """A chat endpoint, and what it says when the server goes down, an engine dies, the queue is full, a stream ends well.
+
+    `broken` is what a stream says of every fault, where it has only one word for all.
+    """
 
     path: str
     cancelled: str
     crashed: str
     busy: str
     end: str
+    broken: str = ""
 
     def body(self, prompt: str, *, stream: bool, model: str | None = None, most: int | None = None) -> dict[str, Any]:
         """Return a request of one user message for at most so many tokens."""
         asked: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}], "stream": stream}
         named = {"model": model} if model else {}
+        if self.path == "/v1/responses":
+            return {"input": prompt, "stream": stream, "temperature": 0, "max_output_tokens": most} | named
         limits: dict[str, Any] = {"max_tokens": most, "temperature": 0}
         if self.path.startswith("/api"):
             limits = {"options": {"num_predict": most, "temperature": 0} if most else {"temperature": 0}}
@@ -38,8 +46,13 @@ class Door(msgspec.Struct, frozen=True, kw_only=True):
     def fault(self, text: str) -> str:
         """Return how the fault is told at the end of a text, whole or streamed. Fails where it tells of none."""
         last = text.strip().splitlines()[-1].removeprefix("data: ")
-        error = json.loads(last)["error"]
+        told = json.loads(last)
+        error = told.get("response", told)["error"]
         return str(error if isinstance(error, str) else error["code"])
+
+    def streamed(self, fault: str) -> str:
+        """Return how a stream tells of a fault that has this name elsewhere."""
+        return self.broken or fault
 
     def is_complete(self, text: str) -> bool:
         """Whether a stream has come to its own end."""
@@ -60,7 +73,16 @@ OPENAI: Final = Door(
     busy="server_busy",
     end="data: [DONE]",
 )
+RESPONSES: Final = Door(
+    path="/v1/responses",
+    cancelled="cancelled",
+    crashed="engine_crashed",
+    busy="server_busy",
+    end='"type":"response.completed"',
+    broken="server_error",
+)
 DOORS: Final = (OLLAMA, OPENAI)
+ALL: Final = (*DOORS, RESPONSES)
 
 
 class Stream:
@@ -144,6 +166,56 @@ class RawCall:
     def fileno(self) -> int:
         """Return the number of the socket, so that it can be selected."""
         return self.socket.fileno()
+
+
+class Census(msgspec.Struct, frozen=True):
+    """Whoever a server could leave behind that can be seen from outside."""
+
+    children: int
+    descriptors: int
+
+
+def census(served: Served) -> Census:
+    """Count."""
+    return Census(len(served.children()), psutil.Process(served.process.pid).num_fds())
+
+
+@contextmanager
+def nothing_left(served: Served) -> Iterator[None]:
+    """See that whoever was not there before is not there afterwards. Nobody may be connected but in the block."""
+    until(lambda: is_alone(served))
+    before = census(served)
+    yield
+    until(lambda: is_alone(served))
+    until(lambda: census(served) == before)
+    assert not served.log_has("Traceback")
+
+
+def is_alone(served: Served) -> bool:
+    """Whether nobody is connected to a server, nor that to anybody."""
+    connections = psutil.Process(served.process.pid).net_connections("tcp")
+    return all(each.status == psutil.CONN_LISTEN for each in connections)
+
+
+@contextmanager
+def socket_to(served: Served) -> Iterator[ClientConnection]:
+    """Open a WebSocket."""
+    with connect(served.url.replace("http", "ws") + RESPONSES.path, open_timeout=PATIENCE) as connection:
+        yield connection
+
+
+def say(connection: ClientConnection, prompt: str) -> None:
+    """Ask over a WebSocket."""
+    connection.send(json.dumps({"type": "response.create", "input": prompt}))
+
+
+def heard(connection: ClientConnection, kind: str) -> dict[str, Any]:
+    """Return the next event of a kind that comes over a WebSocket. Fails where an error does."""
+    while True:
+        event: dict[str, Any] = json.loads(connection.recv(PATIENCE))
+        if event["type"] == kind:
+            return event
+        assert event["type"] != "error", event
 
 
 def settle(served: Served) -> None:
