@@ -20,7 +20,8 @@ from diglot.engines.scripted.script import Reply, Script
 from diglot.services.compact import Compact
 from diglot.services.envelopes import Envelopes
 from tests.core.compaction.transcripts import talk, transcripts
-from tests.services.world import NoSeal, model
+from tests.services.painting import NoSeal
+from tests.services.world import model
 
 ENVELOPES = Envelopes(NoSeal())
 TOOLS = (ToolSpec("shell", parameters={"type": "object", "properties": {"command": {"type": "string"}}}),)

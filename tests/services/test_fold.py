@@ -18,9 +18,9 @@ from diglot.services.envelopes import Envelopes
 from diglot.services.fold import Fold
 from diglot.services.generate import Generate
 from diglot.services.residency import Policy, Residency
-from tests.services.painting import Pictures
+from tests.services.painting import NoSeal, Pictures
 from tests.services.test_compact import Watched, session
-from tests.services.world import Clock, NoSeal, Store, model
+from tests.services.world import Clock, Store, model
 
 
 class Server:
