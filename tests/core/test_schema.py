@@ -208,6 +208,11 @@ def test_what_is_loosened_is_enforceable(schema: dict[str, Any]) -> None:
     check_schema(loose, "it")
 
 
+def test_a_place_in_a_list_with_thousands_of_digits_points_to_nothing() -> None:
+    with pytest.raises(InvalidField, match="points to nothing"):
+        check_schema({"$ref": f"#/anyOf/{'9' * 5000}", "anyOf": [{}]}, "it")
+
+
 def test_what_points_into_what_is_left_out_is_refused() -> None:
     with pytest.raises(InvalidField) as raised:
         loosened({"$ref": "#/not", "not": {}}, "it")

@@ -11,6 +11,7 @@ Source: JSON Schema 2020-12, and draft 7 where it differs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
@@ -43,6 +44,7 @@ _BEYOND = (
     *("dependencies", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
 )
 _JOINS = ("anyOf", "oneOf", "allOf")
+_PLACE: Final = re.compile(r"\d{1,9}", re.ASCII)
 # By these a node is told at one look to hold nothing of a kind: most hold a type and a description.
 _INNER: Final = frozenset({*_BY_NAME, *_LISTS, *_SINGLE})
 _LINKS: Final = frozenset({"$ref", *_JOINS})
@@ -185,7 +187,7 @@ class _Walk:
             name = step.replace("~1", "/").replace("~0", "~")
             if isinstance(found, dict) and name in found:
                 found = found[name]
-            elif isinstance(found, list) and name.isdecimal() and name.isascii() and int(name) < len(found):
+            elif isinstance(found, list) and _PLACE.fullmatch(name) and int(name) < len(found):
                 found = found[int(name)]
             else:
                 raise InvalidField(f"{path}.$ref", "points to nothing in this schema")

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from diglot.core.errors import Fault, UnknownResponse
+from diglot.core.foreign import UNREADABLE
 from diglot.core.ports import Clock
 from diglot.core.result import Stored
 from diglot.state.shelf import Layout, Shelf
@@ -95,7 +96,7 @@ class StoredResponses:
             raise UnknownResponse(response)
         try:
             return msgspec.json.decode(row[0], type=Stored)
-        except (msgspec.MsgspecError, TypeError, UnicodeDecodeError):
+        except (TypeError, *UNREADABLE):
             log.warning("a stored response cannot be read: another version wrote it, or it is damaged")
             raise UnknownResponse(response) from None
 

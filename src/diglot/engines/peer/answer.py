@@ -34,6 +34,7 @@ from diglot.engines.peer.calls import CallPieces
 from diglot.engines.peer.chunks import ChoiceChunk, Chunk, ProgressChunk, UsageChunk
 from diglot.engines.peer.logprobs import token_logprobs
 
+_LONGEST = 1e12  # Milliseconds, some thirty years.
 _MS = 1_000_000
 
 
@@ -70,7 +71,7 @@ class Answer:
             return [self._progress(chunk.prompt_progress)]
         if chunk.timings is not None:
             self._timings = Timings(
-                prefill=int(chunk.timings.prompt_ms * _MS), decode=int(chunk.timings.predicted_ms * _MS)
+                prefill=_nanoseconds(chunk.timings.prompt_ms), decode=_nanoseconds(chunk.timings.predicted_ms)
             )
         for choice in chunk.choices:
             if not self.started:
@@ -180,3 +181,8 @@ class Answer:
         if self._timings is None:
             return Timings(total=now - self._began, prefill=self._first - self._began, decode=now - self._first)
         return Timings(total=now - self._began, prefill=self._timings.prefill, decode=self._timings.decode)
+
+
+def _nanoseconds(milliseconds: float) -> int:
+    """Return a duration that a server told, which may be any number."""
+    return int(min(max(milliseconds, 0.0), _LONGEST) * _MS)

@@ -28,6 +28,7 @@ from diglot.core.request import Generation, PlainText
 
 MAX_ERROR = 64 * 1024
 _SHOWN = 300
+_LONGEST_WAIT = 3600.0
 # vLLM before 0.20 and SGLang say it in words only.
 _TOO_LONG = re.compile(r"maximum context length|context length is only|longer than the model's context", re.IGNORECASE)
 
@@ -116,4 +117,4 @@ def _read(body: bytes) -> _Error:
 
 
 def _seconds(text: str) -> float:
-    return float(text) if text.isdecimal() else 1.0
+    return min(float(text), _LONGEST_WAIT) if text.isdecimal() else 1.0

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -139,6 +140,12 @@ def test_another_servers_text_is_all_prose(text: str) -> None:
 
 def test_a_text_that_only_begins_like_a_record_is_all_prose() -> None:
     text = write_record(Record(), characters=200) + "\n## Files changed\nsome file"
+    assert read_summary(text) == (None, text)
+
+
+@pytest.mark.parametrize("run", ["exit {many} x1", "exit ? x{many}"])
+def test_a_record_with_a_number_that_no_record_has_is_all_prose(run: str) -> None:
+    text = write_record(Record(), characters=200) + f"\n## Commands\n- {run.format(many='9' * 5000)}: ls"
     assert read_summary(text) == (None, text)
 
 
