@@ -14,7 +14,8 @@ async def test_head_is_answered_wherever_get_is_with_the_same_headers_and_no_bod
     for path in ("/", "/health", "/openapi.json", "/models/chat"):
         get, head = await world.get("GET", path), await world.get("HEAD", path)
         assert get.status == head.status == 200
-        assert get.headers == head.headers
+        assert get.headers.keys() == head.headers.keys()
+        assert all(get.headers[name] == value for name, value in head.headers.items() if name != "x-request-id")
         assert head.text == ""
         assert int(head.headers["content-length"]) == len(get.text.encode()) > 0
 

@@ -345,10 +345,11 @@ class UpstreamFailed(Fault):
 
 
 class Cancelled(Fault):
-    """The request was given up: the client left, or the server is going down."""
+    """The request was given up: the client has `left`, or the server is going down."""
 
-    def __init__(self, reason: str = "the request was cancelled") -> None:
+    def __init__(self, reason: str = "the request was cancelled", *, left: bool = False) -> None:
         super().__init__(reason)
+        self.left = left
 
 
 AnyFault = (

@@ -20,10 +20,13 @@ from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 from diglot.core.errors import AnyFault, UnknownPath, WrongMethod
 from diglot.dialects.operation import Dialect, Rendered
 from diglot.http.guard import Guard
+from diglot.http.journal import Journal, Journalled, entry_of
+from diglot.http.metrics import Metrics
 from diglot.http.openapi import openapi_document
 from diglot.http.reply import send_whole
 from diglot.http.serve import Endpoint, World
 from diglot.http.websocket import SocketEndpoint
+from diglot.services.visit import kind_of
 
 Application = ASGIApp
 """What an ASGI server runs."""
@@ -48,20 +51,25 @@ def build_application(
         for operation in dialect.operations:
             by_path[operation.path][operation.method] = Endpoint(operation, dialect, world)
     document = Rendered(openapi_document(dialects))
-    by_path["/openapi.json"]["GET"] = Fixed(document)
-    by_path["/health"]["GET"] = Fixed(Rendered(b'{"status":"ok"}'))
+    journal = Journal(clock=world.clock, ids=world.ids, totals=world.desk.totals)
+    by_path["/openapi.json"]["GET"] = Fixed(document, "GET /openapi.json")
+    by_path["/health"]["GET"] = Fixed(Rendered(b'{"status":"ok"}'), "GET /health")
+    by_path["/metrics"]["GET"] = Metrics(world.desk, journal)
     # The order matters only for paths with parameters: the fixed ones come first.
     routes: list[BaseRoute] = [
         Route(path, Methods(apps, fallback)) for path, apps in sorted(by_path.items(), key=lambda row: "{" in row[0])
     ]
     routes += [
-        WebSocketRoute(socket.path, SocketEndpoint(socket, world)) for dialect in dialects for socket in dialect.sockets
+        WebSocketRoute(socket.path, SocketEndpoint(socket, world, journal, dialect=dialect.name))
+        for dialect in dialects
+        for socket in dialect.sockets
     ]
     # A bare router: everything that raises is caught in `serve`, so no error middleware wraps every piece that is sent.
     router = Router(routes, redirect_slashes=False, default=fallback, lifespan=_ending_with(close) if close else None)
-    return Guard(
+    guard = Guard(
         Straightened(router), hosts=access.hosts, origins=access.origins, key=access.key, refusal=fallback.render
     )
+    return Journalled(guard, journal)
 
 
 def _ending_with(close: Callable[[], Awaitable[None]]) -> Lifespan[Any]:
@@ -102,6 +110,7 @@ class Methods:
             return
         allowed = tuple(sorted(self._apps))
         fault = WrongMethod(scope["method"], path=scope["path"], allowed=allowed)
+        entry_of(scope).visit.outcome = kind_of(fault)
         reply = self._fallback.render(scope["path"], fault)
         headers = {**reply.headers, "allow": ", ".join(allowed)}
         await send_whole(Rendered(reply.body, reply.status, reply.media_type, headers), send)
@@ -110,11 +119,13 @@ class Methods:
 class Fixed:
     """A reply that is always the same."""
 
-    def __init__(self, reply: Rendered) -> None:
+    def __init__(self, reply: Rendered, operation: str) -> None:
         self._reply = reply
+        self._operation = operation
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI
         """Send it."""
+        entry_of(scope).operation = self._operation
         await send_whole(self._reply, send, head_only=scope["method"] == "HEAD")
 
 
@@ -126,10 +137,12 @@ class Fallback:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI
         """Answer for a path that nothing stands at."""
+        fault = UnknownPath(scope["path"])
+        entry_of(scope).visit.outcome = kind_of(fault)
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
         else:
-            await send_whole(self.render(scope["path"], UnknownPath(scope["path"])), send)
+            await send_whole(self.render(scope["path"], fault), send)
 
     def render(self, path: str, fault: AnyFault) -> Rendered:
         """Render a fault for a path."""

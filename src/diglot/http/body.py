@@ -102,7 +102,7 @@ async def chunks_of(receive: Receive, *, patience: float) -> AsyncIterator[bytes
         except TimeoutError:
             raise TooSlow("rest of the body", seconds=patience) from None
         if message["type"] == "http.disconnect":
-            raise Cancelled("the client left")
+            raise Cancelled("the client left", left=True)
         more = message.get("more_body", False)
         yield message.get("body", b"")
 
@@ -113,7 +113,7 @@ async def _read_body(receive: Receive, limit: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Cancelled("the client left")
+            raise Cancelled("the client left", left=True)
         chunk = message.get("body", b"")
         size += len(chunk)
         if size > limit:
@@ -144,7 +144,7 @@ async def while_listening(work: Coroutine[Any, Any, T], receive: Receive) -> T:
         task.cancel()
         await asyncio.wait({task})
         if task.cancelled() or isinstance(task.exception(), Fault):
-            raise Cancelled("the client left")
+            raise Cancelled("the client left", left=True)
         return task.result()  # It was done just now, or has a bug that nobody else would hear of.
     finally:
         gone.cancel()

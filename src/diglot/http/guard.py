@@ -18,7 +18,9 @@ import re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from diglot.core.errors import AnyFault, Forbidden, KeyMissing
+from diglot.http.journal import entry_of
 from diglot.http.reply import Refusal, send_whole
+from diglot.services.visit import kind_of
 
 log = logging.getLogger(__name__)
 
@@ -112,6 +114,7 @@ class Guard:
         return hmac.compare_digest(given, self._key)
 
     async def _refuse(self, scope: Scope, send: Send, fault: AnyFault) -> None:
+        entry_of(scope).visit.outcome = kind_of(fault)
         log.warning("refused %s %r: %s", scope.get("method", "WEBSOCKET"), scope["path"], fault.message)
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})

@@ -35,9 +35,11 @@ from diglot.core.request import (
 )
 from diglot.dialects.operation import Dialect, Operation, Stamp
 from diglot.http.body import Limits, aside, chunks_of, read_head, read_wire, uncoded, while_listening
+from diglot.http.journal import entry_of
 from diglot.http.reply import Outlet, send_whole, unless_known
 from diglot.http.streaming import Streaming
 from diglot.services.desk import Desk
+from diglot.services.visit import Visit
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,20 +60,24 @@ class Endpoint:
         self._error = operation.error or dialect.error
         self._world = world
         where = f"{operation.method} {operation.path}"
+        self._named = (dialect.name, where)
         self._streaming = Streaming(where, clock=world.clock, ids=world.ids, heartbeat=world.limits.heartbeat)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        entry = entry_of(scope)
+        entry.dialect, entry.operation = self._named
         outlet = Outlet(send, media_type=self._operation.stream_type)
 
         async def refuse(fault: AnyFault) -> None:
             if not outlet.begun:
                 await send_whole(self._error(fault), send)
 
-        await self._streaming.guarded(self._serve(scope, receive, send, outlet=outlet), refuse)
+        serving = self._serve(scope, receive, send, outlet=outlet)
+        await self._streaming.guarded(serving, refuse, visit=entry.visit)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, *, outlet: Outlet) -> None:
-        world, operation = self._world, self._operation
+        world, operation, visit = self._world, self._operation, entry_of(scope).visit
         if operation.upload:
             await self._take_in(scope, receive, send)
             return
@@ -82,15 +88,17 @@ class Endpoint:
         if parsed.stream and operation.stream is not None:
             renderer = operation.stream(parsed.view, stamp)
             assert isinstance(parsed.request, Answering), "only what yields events is streamed so"  # noqa: S101
-            events = world.desk.answer(parsed.request, id=stamp.id)
-            await while_listening(self._streaming.run(events, renderer.feed, renderer=renderer, sink=outlet), receive)
+            events = world.desk.answer(parsed.request, id=stamp.id, visit=visit)
+            sending = self._streaming.run(events, renderer.feed, renderer=renderer, sink=outlet, visit=visit)
+            await while_listening(sending, receive)
         elif parsed.stream and operation.steps is not None:
             teller = operation.steps(parsed.view, stamp)
             assert isinstance(parsed.request, Moving), "only what yields steps is streamed so"  # noqa: S101
             steps = world.desk.move(parsed.request)
-            await while_listening(self._streaming.run(steps, teller.feed, renderer=teller, sink=outlet), receive)
+            sending = self._streaming.run(steps, teller.feed, renderer=teller, sink=outlet, visit=visit)
+            await while_listening(sending, receive)
         else:
-            answer = await while_listening(self._answer(parsed.request, stamp), receive)
+            answer = await while_listening(self._answer(parsed.request, stamp, visit), receive)
             reply = unless_known(operation.whole(parsed.view, stamp, answer), wire.headers.get("if-none-match", ""))
             await send_whole(reply, send, head_only=scope["method"] == "HEAD")
 
@@ -102,12 +110,12 @@ class Endpoint:
         answer = await world.desk.receive(parsed.request, chunks_of(receive, patience=world.limits.body_timeout))
         await send_whole(operation.whole(parsed.view, Stamp(id=world.ids.new(), now=world.clock.now()), answer), send)
 
-    async def _answer(self, request: Request, stamp: Stamp) -> Any:
+    async def _answer(self, request: Request, stamp: Stamp, visit: Visit) -> Any:
         match request:
             case Respond(background=True):
-                return await self._world.desk.later(request, id=stamp.id)
+                return await self._world.desk.later(request, id=stamp.id, caller=visit.caller)
             case Generation() | Respond() | Load() | Unload():
-                async with aclosing(self._world.desk.answer(request, id=stamp.id)) as events:
+                async with aclosing(self._world.desk.answer(request, id=stamp.id, visit=visit)) as events:
                     return await gather(events)
             case Pull() | Push() | CreateModel():
                 async with aclosing(self._world.desk.move(request)) as steps:
@@ -117,4 +125,4 @@ class Endpoint:
             case StoreBlob():
                 raise AssertionError("what brings bytes is taken in, not asked")
             case _:
-                return await self._world.desk.ask(request)
+                return await self._world.desk.ask(request, visit=visit)

@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 from diglot.core.errors import AnyFault, EngineFailed, Fault
 from diglot.core.ports import Clock, Ids
 from diglot.dialects.operation import Ending
+from diglot.services.visit import Visit, kind_of
 
 log = logging.getLogger(__name__)
 E = TypeVar("E")
@@ -46,18 +47,26 @@ class Streaming:
         self._ids = ids
         self._heartbeat = heartbeat
 
-    async def guarded(self, work: Coroutine[Any, Any, None], refuse: Callable[[AnyFault], Awaitable[None]]) -> None:
+    async def guarded(
+        self, work: Coroutine[Any, Any, None], refuse: Callable[[AnyFault], Awaitable[None]], *, visit: Visit
+    ) -> None:
         """Do the work of one request; what it raises is logged and goes to `refuse` as a fault."""
         try:
             await work
         except Fault as error:
-            self._note(_known(error))
+            self._note(_known(error), visit)
             await refuse(_known(error))
         except Exception as error:  # noqa: BLE001  a border: a bug must be answered too
-            await refuse(self._unknown(error))
+            await refuse(self._unknown(error, visit))
 
     async def run(
-        self, events: AsyncGenerator[E], feed: Callable[[E, float], bytes], *, renderer: Ending, sink: Sink
+        self,
+        events: AsyncGenerator[E],
+        feed: Callable[[E, float], bytes],
+        *,
+        renderer: Ending,
+        sink: Sink,
+        visit: Visit,
     ) -> None:
         """Send events as they come. Raises the fault of a stream that has not begun."""
         pulse = asyncio.create_task(self._pulse(renderer, sink))
@@ -70,10 +79,10 @@ class Streaming:
             fault = _known(error)
             if not sink.begun:
                 raise
-            self._note(fault)
+            self._note(fault, visit)
             await sink.piece(renderer.fail(fault))
         except Exception as error:
-            fault = self._unknown(error)
+            fault = self._unknown(error, visit)
             if not sink.begun:
                 raise fault from error
             await sink.piece(renderer.fail(fault))
@@ -89,15 +98,17 @@ class Streaming:
             if sink.quiet:
                 await sink.piece(renderer.beat())
 
-    def _note(self, fault: AnyFault) -> None:
-        """Log a fault. Its message can hold a client's words, so above debug only its kind is written."""
+    def _note(self, fault: AnyFault, visit: Visit) -> None:
+        """Write a fault down. Its message can hold a client's words, so above debug only its kind is logged."""
+        visit.outcome = kind_of(fault)
         detail = getattr(fault, "detail", "")
-        level = logging.WARNING if detail else logging.INFO
+        level = logging.WARNING if detail else logging.DEBUG  # The journal has a line for each request.
         if not isinstance(fault, EngineFailed) or not fault.id:
             log.log(level, "%s: %s", self._where, type(fault).__name__)
         log.debug("%s %s", fault.message, detail)
 
-    def _unknown(self, error: Exception) -> EngineFailed:
+    def _unknown(self, error: Exception, visit: Visit) -> EngineFailed:
+        visit.outcome = "engine_failed"
         name = self._ids.new()
         log.error("error %s in %s", name, self._where, exc_info=error)
         return EngineFailed(f"internal error {name}, see the server's log", id=name)

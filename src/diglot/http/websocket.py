@@ -12,6 +12,7 @@ more than a few messages wait; when the server goes down, what has come is answe
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from contextlib import suppress
 from typing import Final
@@ -24,9 +25,11 @@ from diglot.core.ports import ResponseStore
 from diglot.core.request import Answering
 from diglot.dialects.operation import Socket, Stamp, Wire
 from diglot.http.body import aside, measured, read_head
+from diglot.http.journal import Entry, Journal, entry_of
 from diglot.http.serve import World
 from diglot.http.socket_protocol import GOING_DOWN
 from diglot.http.streaming import Streaming
+from diglot.services.visit import Visit
 
 log = logging.getLogger(__name__)
 
@@ -38,18 +41,22 @@ _GOING_DOWN: Final = 1012  # "Service restart": the IANA registry of close codes
 class SocketEndpoint:
     """An ASGI application for one socket of a dialect."""
 
-    def __init__(self, socket: Socket, world: World) -> None:
+    def __init__(self, socket: Socket, world: World, journal: Journal, *, dialect: str) -> None:
         self._socket = socket
+        self._dialect = dialect
+        self._journal = journal
         self._world = world
-        where = f"WebSocket {socket.path}"
-        self._streaming = Streaming(where, clock=world.clock, ids=world.ids, heartbeat=world.limits.heartbeat)
+        self._where = f"WebSocket {socket.path}"
+        self._streaming = Streaming(self._where, clock=world.clock, ids=world.ids, heartbeat=world.limits.heartbeat)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the requests of one connection until it ends."""
+        entry = entry_of(scope)
+        entry.dialect, entry.operation = self._dialect, self._where
         await receive()  # That it wants to connect.
         await send({"type": "websocket.accept"})
         waiting: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
-        answering = asyncio.create_task(self._answer_all(waiting, read_head(scope), send))
+        answering = asyncio.create_task(self._answer_all(waiting, read_head(scope), send, connection=entry))
         closing: set[asyncio.Task[None]] = set()
         try:
             await self._read_all(receive, send, waiting=waiting, closing=closing)
@@ -74,9 +81,9 @@ class SocketEndpoint:
             text = message.get("text")
             waiting.put_nowait(message.get("bytes") or b"" if text is None else text.encode("utf-8", "replace"))
 
-    async def _answer_all(self, waiting: asyncio.Queue[bytes], head: Wire, send: Send) -> None:
+    async def _answer_all(self, waiting: asyncio.Queue[bytes], head: Wire, send: Send, *, connection: Entry) -> None:
         scratch = self._world.scratch() if self._world.scratch else None
-        while True:
+        for number in itertools.count(1):
             body = await waiting.get()
             messages = Messages(send)
 
@@ -84,10 +91,12 @@ class SocketEndpoint:
                 await messages.piece(self._socket.error(fault))
 
             wire = msgspec.structs.replace(head, body=body)
-            await self._streaming.guarded(self._answer(wire, scratch, messages), refuse)
+            with self._journal.message(connection, number) as entry:
+                answering = self._answer(wire, scratch, messages, visit=entry.visit)
+                await self._streaming.guarded(answering, refuse, visit=entry.visit)
             waiting.task_done()
 
-    async def _answer(self, wire: Wire, scratch: ResponseStore | None, messages: Messages) -> None:
+    async def _answer(self, wire: Wire, scratch: ResponseStore | None, messages: Messages, *, visit: Visit) -> None:
         world = self._world
         if len(wire.body) > world.limits.max_body:
             raise BodyTooLarge(world.limits.max_body)
@@ -96,8 +105,8 @@ class SocketEndpoint:
         assert isinstance(parsed.request, Answering), "only what yields events is asked for so"  # noqa: S101
         stamp = Stamp(id=world.ids.new(), now=world.clock.now())
         renderer = self._socket.stream(parsed.view, stamp)
-        events = world.desk.answer(parsed.request, id=stamp.id, scratch=scratch)
-        await self._streaming.run(events, renderer.feed, renderer=renderer, sink=messages)
+        events = world.desk.answer(parsed.request, id=stamp.id, scratch=scratch, visit=visit)
+        await self._streaming.run(events, renderer.feed, renderer=renderer, sink=messages, visit=visit)
 
 
 async def _close_after(waiting: asyncio.Queue[bytes], send: Send) -> None:

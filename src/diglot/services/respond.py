@@ -154,7 +154,7 @@ class Responses:
         except Fault as fault:  # The record says why.
             visit.outcome = kind_of(fault)
         finally:
-            visit.reach("end", self._clock.monotonic_ns())
+            visit.end(self._clock.monotonic_ns())
             self._totals.add(visit)
             log.info("response %s in the background: %s", record.id, visit.outcome)
 

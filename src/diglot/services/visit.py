@@ -14,18 +14,20 @@ from typing import Final, Literal
 
 import msgspec
 
-from diglot.core.errors import Fault
+from diglot.core.errors import Cancelled, Fault
 from diglot.core.events import Usage
 
 _WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
-Stage = Literal["arrival", "queue", "load", "prefill", "decode", "end"]
-"""What a request waits for: to be read, a slot, its model, its first token, its last one, and nothing more."""
+Stage = Literal["arrival", "queue", "load", "prefill", "decode"]
+"""What a request waits for: to be read, a slot, its model, its first token, its last one."""
 Kind = Literal["", "generate", "embed", "rerank"]
 
 
 def kind_of(fault: Fault) -> str:
-    """Return the kind of a fault as one word, such as `model_not_found`."""
+    """Return the kind of a fault as one word, such as `model_not_found`; `left` if the client did."""
+    if isinstance(fault, Cancelled) and fault.left:
+        return "left"
     return _WORD.sub("_", type(fault).__name__).lower()
 
 
@@ -69,6 +71,10 @@ class Visit(msgspec.Struct, kw_only=True):
         self.stage, self.since = stage, now
         if stage == "decode" and self.first_token is None:
             self.first_token = now - self.began
+
+    def end(self, now: int) -> None:
+        """Come to the end, without leaving the stage in which it was: the log tells it."""
+        self.reach(self.stage, now)
 
     def add(self, usage: Usage) -> None:
         """Count what another piece of work has taken."""
