@@ -44,6 +44,16 @@ async def test_a_response_is_stored_whole() -> None:
     )
 
 
+async def test_a_response_is_stored_as_of_the_time_that_was_told_and_ends_by_the_clock_that_does_not_jump() -> None:
+    world = World()
+    async for event in world.desk.answer(asking("hi"), id="one", began=5.0):
+        if isinstance(event, Started):
+            await world.clock.advance(2)
+            world.clock.error = 1e6
+    stored = world.responses.get("one")
+    assert (stored.created, stored.finished) == (5.0, 7.0)
+
+
 async def test_the_conversation_goes_on_where_a_response_ended() -> None:
     world = World()
     await answer(world, asking("one"), "r1")

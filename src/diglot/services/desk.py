@@ -81,19 +81,20 @@ class Desk:
         request: Answering,
         *,
         id: str,  # noqa: A002
+        began: float | None = None,
         scratch: ResponseStore | None = None,
         visit: Visit | None = None,
     ) -> AsyncGenerator[Event]:
         """Return the events of the answer; closing the generator cancels.
 
-        `id` is the answer's name. `scratch` remembers, for one connection, what is not to be stored. What comes of it
+        `id` is the answer's name, `began` when it was told to begin, if not now. `scratch` remembers, for one connection, what is not to be stored. What comes of it
         is written down on `visit`.
         """
         match request:
             case Generation():
                 return self._generate(request, visit=visit)
             case Respond():
-                return self._responses.answer(request, response=id, scratch=scratch, visit=visit)
+                return self._responses.answer(request, response=id, began=began, scratch=scratch, visit=visit)
             case Load():
                 return self._presence.load(request)
             case Unload():

@@ -63,7 +63,13 @@ class Responses:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="responses")
 
     async def answer(
-        self, request: Respond, *, response: str, scratch: ResponseStore | None = None, visit: Visit | None = None
+        self,
+        request: Respond,
+        *,
+        response: str,
+        began: float | None = None,
+        scratch: ResponseStore | None = None,
+        visit: Visit | None = None,
     ) -> AsyncGenerator[Event]:
         """Yield the events of the answer and remember it under the id `response`."""
         assembly = Assembly()
@@ -72,7 +78,7 @@ class Responses:
         try:
             request = await self._resolved(request)
             generation = await self._continued(request, scratch)
-            record = self._begun(request, response)
+            record = self._begun(request, response, began)
             async with aclosing(self._events(request, generation, visit)) as events:
                 async for event in events:
                     assembly.feed(event)
@@ -147,7 +153,9 @@ class Responses:
         visit.outcome = "cancelled"
         try:
             await self._put(self._store, replace(record, status="in_progress"))
-            async with aclosing(self.answer(replace(request, keep=True), response=record.id, visit=visit)) as events:
+            async with aclosing(
+                self.answer(replace(request, keep=True), response=record.id, began=record.created, visit=visit)
+            ) as events:
                 async for _ in events:
                     pass
             visit.outcome = "ok"
@@ -218,11 +226,11 @@ class Responses:
         except UnknownResponse as fault:
             raise UnknownResponse(fault.response, field="previous_response_id") from None
 
-    def _begun(self, request: Respond, response: str) -> Stored:
+    def _begun(self, request: Respond, response: str, began: float | None = None) -> Stored:
         return Stored(
             id=response,
             status="in_progress",
-            created=self._clock.now(),
+            created=self._clock.now() if began is None else began,
             input=_items(request),
             found=request.found,
             previous=request.previous,
@@ -232,7 +240,8 @@ class Responses:
     def _done(self, record: Stored, result: Result) -> Stored:
         cut = any(choice.reason == "length" for choice in result.choices)
         status: Status = "incomplete" if cut else "completed"
-        return replace(record, status=status, finished=self._clock.now(), result=result)
+        finished = record.created + result.timings.total / 1e9  # By the clock that does not jump.
+        return replace(record, status=status, finished=finished, result=result)
 
     def _failed(self, record: Stored, fault: Fault, result: Result) -> Stored:
         """Return the record of a response that broke, with what had come of it."""

@@ -74,7 +74,7 @@ def _reply(view: View, stamp: Stamp, result: Result) -> ResponseReply:
         model=result.model,
         output=output,
         usage=result.usage,
-        finished=stamp.now,
+        finished=stamp.now + result.timings.total / 1e9,
     )
 
 

@@ -81,12 +81,11 @@ class ResponseStream:
         self._usage = Usage()
         self._model = ""
         self._cut = False
-        self._now = stamp.now
+        self._finished = stamp.now
         self._begun = self._ended = False
 
-    def feed(self, event: Event, now: float) -> bytes:
+    def feed(self, event: Event, now: float) -> bytes:  # noqa: ARG002  When it ended, the event itself says.
         """Render one event."""
-        self._now = now
         if isinstance(event, Progress):
             return b""  # The headers wait for the answer, or for a sign of life.
         if isinstance(event, Started):
@@ -104,6 +103,7 @@ class ResponseStream:
             case Finished():
                 self._usage = self._usage.plus(event.usage)
                 self._cut = event.reason == "length"
+                self._finished = self._stamp.now + event.timings.total / 1e9
                 piece = self._close(cut=self._cut)
             case Compacted():
                 piece = self._compacted(event)
@@ -158,7 +158,7 @@ class ResponseStream:
             model=self._model,
             output=output,
             usage=usage,
-            finished=self._now,
+            finished=self._finished,
             error=error,
         )
         return self._event(kind, response=reply)
