@@ -88,7 +88,7 @@ class Endpoint:
         if parsed.stream and operation.stream is not None:
             renderer = operation.stream(parsed.view, stamp)
             assert isinstance(parsed.request, Answering), "only what yields events is streamed so"  # noqa: S101
-            events = world.desk.answer(parsed.request, id=stamp.id, visit=visit)
+            events = world.desk.answer(parsed.request, id=stamp.id, began=stamp.now, visit=visit)
             sending = self._streaming.run(events, renderer.feed, renderer=renderer, sink=outlet, visit=visit)
             await while_listening(sending, receive)
         elif parsed.stream and operation.steps is not None:
@@ -115,7 +115,9 @@ class Endpoint:
             case Respond(background=True):
                 return await self._world.desk.later(request, id=stamp.id, caller=visit.caller)
             case Generation() | Respond() | Load() | Unload():
-                async with aclosing(self._world.desk.answer(request, id=stamp.id, visit=visit)) as events:
+                async with aclosing(
+                    self._world.desk.answer(request, id=stamp.id, began=stamp.now, visit=visit)
+                ) as events:
                     return await gather(events)
             case Pull() | Push() | CreateModel():
                 async with aclosing(self._world.desk.move(request)) as steps:

@@ -105,7 +105,7 @@ class SocketEndpoint:
         assert isinstance(parsed.request, Answering), "only what yields events is asked for so"  # noqa: S101
         stamp = Stamp(id=world.ids.new(), now=world.clock.now())
         renderer = self._socket.stream(parsed.view, stamp)
-        events = world.desk.answer(parsed.request, id=stamp.id, scratch=scratch, visit=visit)
+        events = world.desk.answer(parsed.request, id=stamp.id, began=stamp.now, scratch=scratch, visit=visit)
         await self._streaming.run(events, renderer.feed, renderer=renderer, sink=messages, visit=visit)
 
 
