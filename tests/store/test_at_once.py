@@ -63,7 +63,7 @@ async def test_two_who_pull_the_same_content_fetch_it_once(
             pass
 
     await asyncio.gather(pull("a"), pull("b"), pull("a"))
-    assert len(there.asked(digest_of(WEIGHTS))) == 6  # Its parts, each once.
+    assert len(there.asked(digest_of(WEIGHTS))) == 8  # Its parts, each once.
     assert len(store.list()) == 2
 
 
