@@ -166,6 +166,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     log: Annotated[
         Literal["debug", "info", "warning", "error"], _told("The least severe log lines that are written.")
     ] = "info"
+    log_format: Annotated[
+        Literal["text", "json"], _told("How log lines are written: for people, or each as a JSON object.")
+    ] = "text"
 
     @property
     def unguarded(self) -> bool:

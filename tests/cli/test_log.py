@@ -1,7 +1,10 @@
 """The log: one line a record, no secrets, and the level that was asked for."""
 
 import io
+import json
 import logging
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -48,3 +51,36 @@ def test_a_secret_is_taken_out_also_of_a_traceback() -> None:
     except ValueError:
         logging.getLogger("diglot").exception("it broke")
     assert "\n  ValueError: ***\n" in stream.getvalue()
+
+
+def written(record: Callable[[logging.Logger], None]) -> dict[str, Any]:
+    stream = io.StringIO()
+    set_up_log("info", secrets=("s3cret",), as_json=True, stream=stream)
+    record(logging.getLogger("diglot.services.x"))
+    (line,) = stream.getvalue().splitlines()
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+def test_a_record_can_be_an_object_on_one_line() -> None:
+    found = written(lambda log: log.info("two\nlines, a %s and \udcff", "s3cret"))
+    assert found.pop("time").endswith("Z")
+    assert found == {"level": "info", "logger": "services.x", "message": "two\nlines, a *** and \\udcff"}
+
+
+def test_a_record_that_brings_fields_has_them_as_members() -> None:
+    found = written(lambda log: log.info("as words", extra={"fields": {"outcome": "ok", "seconds": 0.5}}))
+    assert (found["outcome"], found["seconds"]) == ("ok", 0.5)
+    assert "message" not in found
+
+
+def test_a_traceback_is_a_member_of_its_object() -> None:
+    def broken(log: logging.Logger) -> None:
+        try:
+            raise ValueError("s3cret")
+        except ValueError:
+            log.exception("it broke")
+
+    found = written(broken)
+    assert found["message"] == "it broke"
+    assert found["trace"].endswith("ValueError: ***")

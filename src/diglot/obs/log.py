@@ -1,6 +1,9 @@
-"""The log: standard logging, one line a record, to standard error.
+"""The log: standard logging, one line a record, to standard error, for people or as JSON.
 
     2026-11-30 12:00:01 info    services.residency: unloading smollm2:135m: its time is up
+    {"time":"2026-11-30T12:00:01.250Z","level":"info","logger":"services.residency","message":"unloading ..."}
+
+A record that brings `fields` (`http.journal`) has them in its object instead of a message.
 
 Whoever logs keeps to this: what a client wrote or was answered stands in no line above debug. Secrets are
 taken out here, whoever let them in. Neighbours: the command line sets it up, everybody else only calls
@@ -11,10 +14,13 @@ Invariant: a record that carries no exception is one line, whatever its text hol
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import sys
 from collections.abc import Iterable
 from typing import Final, TextIO
+
+import msgspec
 
 HIDDEN: Final = "***"
 _OURS: Final = "diglot."
@@ -38,18 +44,42 @@ class LineFormatter(logging.Formatter):
         if record.exc_info:
             trace = self.formatException(record.exc_info)
             line = "\n  ".join((line, *trace.splitlines()))
+        return self._veiled(line)
+
+    def _veiled(self, text: str) -> str:
         for secret in self._secrets:
-            line = line.replace(secret, HIDDEN)
-        return line
+            text = text.replace(secret, HIDDEN)
+        return text
 
 
-def set_up_log(level: str, *, secrets: Iterable[str] = (), stream: TextIO | None = None) -> None:
+class JsonFormatter(LineFormatter):
+    """Writes each record as a JSON object, without `secrets`. A traceback is one of its members."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one record."""
+        time = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
+        known = {
+            "time": time.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name.removeprefix(_OURS),
+        }
+        known |= getattr(record, "fields", None) or {"message": self._written(record.getMessage())}
+        if record.exc_info:
+            known["trace"] = self._written(self.formatException(record.exc_info))
+        return msgspec.json.encode(known).decode()
+
+    def _written(self, text: str) -> str:
+        """Return a text without secrets that can be encoded, whatever it holds."""
+        return self._veiled(text).encode(errors="backslashreplace").decode()
+
+
+def set_up_log(level: str, *, secrets: Iterable[str] = (), as_json: bool = False, stream: TextIO | None = None) -> None:
     """Write records of `level` (`debug`, `info`, `warning`, `error`) and above to `stream`, standard error by default.
 
     What was set up before is replaced. What other packages say for information is left out unless at debug.
     """
     writer = logging.StreamHandler(stream or sys.stderr)
-    writer.setFormatter(LineFormatter(secrets))
+    writer.setFormatter(JsonFormatter(secrets) if as_json else LineFormatter(secrets))
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(level=number, handlers=[writer], force=True)
     for name in _CHATTY:

@@ -57,7 +57,8 @@ def command(settings: Settings, *, no_starter: bool) -> None:
 
 
 def _serve(settings: Settings, sockets: list[socket.socket], *, starter: bool) -> int:
-    set_up_log(settings.log, secrets=(settings.key, settings.remote_key, settings.hub_token))
+    secrets = (settings.key, settings.remote_key, settings.hub_token)
+    set_up_log(settings.log, secrets=secrets, as_json=settings.log_format == "json")
     if starter:
         _begin(settings)
     from diglot import app  # noqa: PLC0415  the server itself, a third of a second
