@@ -87,6 +87,12 @@ def pictures_of(settings: Settings) -> Gallery:
     return Gallery(studio, pixels=settings.max_pixels)
 
 
+def engine_limits_of(settings: Settings) -> EngineLimits:
+    """Return what a model may take of this machine."""
+    cache = settings.cache or memory_of(settings) // 4
+    return EngineLimits(slots=settings.slots, cache=cache, cores=os.cpu_count() or 1)
+
+
 def engines_of(
     settings: Settings, ids: Ids, *, pictures: Pictures | None = None
 ) -> tuple[EngineLoader, tuple[ModelStore, ...]]:
@@ -94,9 +100,7 @@ def engines_of(
     if settings.engine == "scripted":
         script = load_script(settings.script) if settings.script else Script()
         return ScriptedLoader(script), (ScriptedModels(script),)
-    limits = EngineLimits(
-        slots=settings.slots, cache=settings.cache or memory_of(settings) // 4, cores=os.cpu_count() or 1
-    )
+    limits = engine_limits_of(settings)
     program = str(settings.llama_server) if settings.llama_server else None
     loader: EngineLoader = LlamaLoader(
         ids=ids,

@@ -25,7 +25,7 @@ from diglot.engines.llamacpp.engine import LlamaEngine
 from diglot.engines.llamacpp.launch import Launch
 from diglot.engines.llamacpp.loader import LlamaLoader
 from diglot.engines.llamacpp.process import ChildProcess
-from diglot.engines.llamacpp.sizing import Limits
+from diglot.engines.llamacpp.sizing import Limits, sizes_of
 from diglot.engines.peer.transport import read_all
 from diglot.engines.peer.wire import Wire
 from diglot.settings import environment_of_children
@@ -169,6 +169,15 @@ async def test_a_load_tells_its_progress(llama: LlamaLoader, chat_model: Model) 
     assert {total for _, total in told} == {chat_model.weights.stat().st_size}
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert llama.estimate(chat_model, WINDOW) > engine.memory * 0.5
+    await engine.close()
+
+
+async def test_the_memory_that_is_told_before_is_what_a_loaded_model_holds(chat_model: Model) -> None:
+    limits = Limits(slots=4, cache=1 << 29)
+    sizes = sizes_of(chat_model, LoadOptions(), limits)
+    engine = await LlamaLoader(ids=CountingIds(), limits=limits).load(chat_model, LoadOptions(), nothing)
+    assert 0.7 < engine.memory / sizes.fresh < 1.1
+    assert sizes.fresh < sizes.memory
     await engine.close()
 
 

@@ -39,12 +39,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
-    """A model and the memory that it takes when it is loaded, in bytes."""
+    """A model, and in bytes the memory that it takes when it is loaded, as `ps` tells it, and at `most`, with prompts that are kept."""
 
     name: str
     size: int
     window: int
     memory: int
+    most: int
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,18 +130,14 @@ def examine(settings: Settings) -> Report:
 def _fits(settings: Settings, models: Iterable[Model]) -> tuple[Fit, ...]:
     if settings.engine != "llamacpp":
         return ()
-    from diglot.app import RandomIds, engines_of  # noqa: PLC0415  as above
+    from diglot.app import engine_limits_of  # noqa: PLC0415  as above
+    from diglot.engines.llamacpp.sizing import sizes_of  # noqa: PLC0415  comes with it
 
-    loader, _ = engines_of(settings, RandomIds())
-    options = LoadOptions(window=settings.window or None)
+    limits, options = engine_limits_of(settings), LoadOptions(window=settings.window or None)
+    sized = ((model, sizes_of(model, model.defaults.load.over(options), limits)) for model in models)
     return tuple(
-        Fit(
-            name=model.name,
-            size=model.size,
-            window=model.anatomy.context_length,
-            memory=loader.estimate(model, options),
-        )
-        for model in models
+        Fit(name=model.name, size=model.size, window=sizes.window, memory=sizes.fresh, most=sizes.memory)
+        for model, sizes in sized
     )
 
 
@@ -187,10 +184,10 @@ def _judged_engine(settings: Settings, report: Report) -> Iterator[Finding]:
         except (InvalidScript, OSError) as error:
             yield Finding(wrong=True, what=f"the script cannot be played: {error}", remedy="set script to another file")
     for model in report.models:
-        if model.memory > report.limits.memory:
+        if model.most > report.limits.memory:
             yield Finding(
                 wrong=False,
-                what=f"{model.name} wants {size_in_words(model.memory)}, "
+                what=f"{model.name} wants {size_in_words(model.most)}, "
                 f"the limit is {size_in_words(report.limits.memory)}",
                 remedy="allow more with --memory, a smaller --window, or take a smaller model",
             )

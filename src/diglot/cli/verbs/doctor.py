@@ -18,7 +18,7 @@ from diglot.cli.words import plain, size_in_words, span_in_words
 from diglot.settings import Settings
 
 if TYPE_CHECKING:
-    from diglot.cli.checkup import Report
+    from diglot.cli.checkup import Fit, Report
 
 
 @click.command()
@@ -69,12 +69,17 @@ def _models(report: Report) -> Iterator[tuple[str, str]]:
     for model in report.models:
         yield (
             model.name,
-            f"{size_in_words(model.size)}, window {model.window}, {size_in_words(model.memory)} when loaded",
+            f"{size_in_words(model.size)}, window {model.window}, {size_in_words(model.memory)} when loaded{_more(model)}",
         )
     for broken in report.broken:
         yield broken.name, "cannot be used"
     for folder in report.folders:
         yield "in", f"{folder.path}, {size_in_words(folder.free)} free"
+
+
+def _more(model: Fit) -> str:
+    """Return what is told of the prompts that are kept, where that is any."""
+    return f", {size_in_words(model.most)} at most" if model.most > model.memory else ""
 
 
 def _limits(report: Report) -> Iterator[tuple[str, str]]:

@@ -38,6 +38,11 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     saved: int
     memory: int
 
+    @property
+    def fresh(self) -> int:
+        """Bytes that are taken once the model is loaded, before prompts are kept."""
+        return self.memory - self.saved
+
 
 def sizes_of(model: Model, options: LoadOptions, limits: Limits) -> Sizes:
     """Choose the sizes.
