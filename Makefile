@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests tools
 
-.PHONY: serve setup lint check test bench bench-compaction conformance docs lock clean
+.PHONY: serve setup lint check test fuzz soak bench bench-compaction conformance docs lock clean
 
 serve:  ## Serve on 127.0.0.1:11435, with ARGS='--port N' and the like
 	@$(PYTHON) tools/setup runtime
@@ -25,6 +25,12 @@ check: lint  ## The fast gate
 test: lint  ## All tests, with ARGS='-k name' and the like
 	$(BIN)/pytest -n2 $(ARGS)
 
+fuzz: setup  ## Try inputs by the million, for MINUTES=10
+	$(BIN)/python -m tools.fuzz --minutes $(or $(MINUTES),10)
+
+soak: setup  ## Use a server with real models, and kill its engines, for MINUTES=10; nothing may grow
+	$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),10) $(ARGS)
+
 bench: setup  ## Measure against the engine alone
 	$(BIN)/python -m bench $(ARGS)
 
@@ -42,4 +48,4 @@ lock:  ## Resolve the requirements anew; ARGS=--upgrade takes newer versions
 	@$(PYTHON) tools/setup lock $(ARGS)
 
 clean:  ## Forget everything that setup made
-	rm -rf .tools .venv dist tests/clients/js/node_modules tests/codex/node_modules .*_cache
+	rm -rf .tools .venv .fuzz dist tests/clients/js/node_modules tests/codex/node_modules .*_cache

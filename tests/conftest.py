@@ -12,11 +12,14 @@ from typing import Any, Final
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ROOT: Final = Path(__file__).parent.parent
 
 settings.register_profile("house", derandomize=True, deadline=None)
+settings.register_profile(  # For `make fuzz`: other examples each time, and many.
+    "fuzz", max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck)
+)
 settings.load_profile("house")
 
 
