@@ -186,3 +186,19 @@ def test_a_chat_is_saved_and_another_model_loaded(cli: Mover, tiny: str) -> None
     shown = cli.post("/api/show", told)
     assert shown["system"] == "Other."
     assert "PARAMETER seed 4" in shown["modelfile"]
+
+
+def test_a_name_may_say_that_the_model_is_here_or_in_a_cloud(cli: Mover, tiny: str) -> None:
+    assert cli.post("/api/show", named(f"{tiny}:local"))["model_info"]
+    (loaded,) = cli.stream("/api/generate", preload("scripted:local"))
+    assert loaded["model"] == "scripted:local"
+    cli.done("POST", "/api/copy", {"source": f"{tiny}:local", "destination": "near:local"})
+    assert "near:latest" in [model["name"] for model in cli.get("/api/tags")["models"]]
+    cli.done("DELETE", "/api/delete", {"model": "", "name": "near:local"})
+    for name in ("scripted:cloud", "scripted:7b-cloud", "scripted:7b:cloud"):
+        status, error = cli.refusal("/api/generate", preload(name))
+        assert (status, error) == (404, f"model '{name}' not found")
+    for path, body in (("/api/show", named("scripted:local:cloud")), ("/api/generate", preload("x-cloud:local"))):
+        status, error = cli.refusal(path, body)
+        assert status == 400
+        assert "use either :local or :cloud, not both" in error

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from diglot.core.model import InvalidName, ModelRef
 
-MODEL = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}", fullmatch=True)
+MODEL = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}", fullmatch=True).filter(lambda part: part.lower() != "local")
 NAMESPACE = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,79}", fullmatch=True)
 HOST = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}(:[0-9]{1,5})?", fullmatch=True)
 REFS = st.builds(
@@ -34,6 +34,14 @@ REFS = st.builds(
         ("localhost:5000/a/b", "localhost:5000/a/b:latest"),
         ("http://localhost:5000/a/b:t", "localhost:5000/a/b:t"),
         ("hf.co/library/m:t", "hf.co/library/m:t"),
+        ("llama3:local", "llama3:latest"),
+        ("llama3:8b:LOCAL", "llama3:8b"),
+        ("localhost:5000/a/b:local", "localhost:5000/a/b:latest"),
+        ("me/local", "me/local:latest"),
+        ("gpt-oss:cloud", "gpt-oss:cloud"),
+        ("gpt-oss:120b-cloud", "gpt-oss:120b-cloud"),
+        ("gpt-oss:120b:cloud", "gpt-oss:120b-cloud"),
+        ("localhost:5000/a/b:cloud", "localhost:5000/a/b:cloud"),
     ],
 )
 def test_a_name_is_shown_in_its_shortest_form_with_its_tag(text: str, shown: str) -> None:
@@ -84,6 +92,9 @@ def test_the_case_of_letters_is_kept_and_does_not_matter(ref: ModelRef) -> None:
         "n" * 81 + "/m",
         "h" * 351 + "/n/m",
         "https://",
+        ":local",
+        ":cloud",
+        "m:local:local",
     ],
 )
 def test_what_is_no_name_is_refused_with_a_reason(text: str) -> None:
@@ -91,6 +102,12 @@ def test_what_is_no_name_is_refused_with_a_reason(text: str) -> None:
         ModelRef.parse(text)
     assert caught.value.text == text
     assert caught.value.reason
+
+
+@pytest.mark.parametrize("text", ["m:local:cloud", "m:cloud:local", "m:7b-cloud:local", "h:1/n/m:Local:Cloud"])
+def test_a_name_cannot_be_here_and_in_a_cloud(text: str) -> None:
+    with pytest.raises(InvalidName, match="use either :local or :cloud, not both"):
+        ModelRef.parse(text)
 
 
 @given(st.text(alphabet=st.sampled_from("aZ0_./:-~% \0\n\\é@"), max_size=40))

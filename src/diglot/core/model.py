@@ -24,6 +24,8 @@ from diglot.core.request import LoadOptions, Sampling
 DEFAULT_HOST: Final = "registry.ollama.ai"
 DEFAULT_NAMESPACE: Final = "library"
 DEFAULT_TAG: Final = "latest"
+_LOCAL: Final = ":local"
+_CLOUD: Final = (":cloud", "-cloud")
 
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,349}")
 _NAMESPACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,79}")
@@ -64,11 +66,11 @@ class ModelRef(msgspec.Struct, frozen=True, eq=False):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a name as a person writes it. A scheme (`https://`) is allowed and dropped.
+        """Read a name as a person writes it. A scheme (`https://`) is allowed and dropped, and so is `:local` at the end.
 
         Raises InvalidName.
         """
-        rest = text.partition("://")[2] if "://" in text else text
+        rest = _placed(text.partition("://")[2] if "://" in text else text)
         path, colon, tag = rest.rpartition(":")
         if not colon or "/" in tag:  # A colon before the last slash belongs to the host's port.
             path, tag = rest, DEFAULT_TAG
@@ -106,6 +108,23 @@ class ModelRef(msgspec.Struct, frozen=True, eq=False):
         if host != DEFAULT_HOST:
             return f"{self.host}/{self.namespace}/{name}"
         return name if namespace == DEFAULT_NAMESPACE else f"{self.namespace}/{name}"
+
+
+def _placed(text: str) -> str:
+    """Return a name without `:local`, which says that it is meant to be here, as all are; `:cloud` becomes a part of the tag.
+
+    Ollama's tools write both where a model of one name is here and in their cloud. Raises InvalidName.
+    """
+    if text[-6:].lower() == _LOCAL:
+        if text[:-6].lower().endswith((_LOCAL, *_CLOUD)):
+            raise InvalidName(text, "use either :local or :cloud, not both")
+        return text[:-6]
+    before, colon, tag = text[:-6].rpartition(":")
+    if text[-6:].lower() not in _CLOUD or not colon or "/" in tag:
+        return text
+    if f":{tag}".lower() == _LOCAL:
+        raise InvalidName(text, "use either :local or :cloud, not both")
+    return f"{before}:{tag}-cloud"
 
 
 class Capability(StrEnum):
