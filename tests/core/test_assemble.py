@@ -27,7 +27,7 @@ from diglot.core.result import Choice, Result
 CALL = ToolCall("1", "f", "{}")
 LOGPROB = TokenLogprob("a", -0.5, b"a")
 EVENTS: tuple[Event, ...] = (
-    Progress("prefill", done=1, total=2),
+    Progress(done=1, total=2),
     Started(input_tokens=7, model="m:1b"),
     ReasoningDelta("h"),
     ReasoningDelta("m"),

@@ -95,7 +95,7 @@ def steps(stages: list[Stage]) -> st.SearchStrategy[Step]:
 @st.composite
 def runs(draw: st.DrawFn) -> list[Event]:
     """Draw a run of one choice."""
-    phases = st.builds(Progress, phase=st.sampled_from(["queue", "load", "prefill"]), done=counts, total=counts)
+    phases = st.builds(Progress, done=counts, total=counts)
     events: list[Event] = list(draw(st.lists(phases, max_size=2)))
     if draw(st.booleans()):
         kept = (said("user", draw(texts)),)

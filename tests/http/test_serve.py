@@ -35,7 +35,7 @@ async def test_a_stream_and_a_whole_answer_say_the_same() -> None:
 async def test_headers_go_out_with_the_first_bytes_and_not_before() -> None:
     world = World()
     await world.warm()
-    world.engine.events = [Progress("prefill"), Started(2), TextDelta("a")]
+    world.engine.events = [Progress(), Started(2), TextDelta("a")]
     world.engine.gate.clear()
     reply = world.ask("POST", "/say", STREAM)
     await until(lambda: world.busy)

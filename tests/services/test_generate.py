@@ -46,7 +46,7 @@ async def test_the_events_of_the_engine_pass_through_with_the_models_name_and_th
     world.loader.gate.set()
     await task
     assert events == [
-        Progress("prefill", done=1, total=2),
+        Progress(done=1, total=2),
         Started(input_tokens=2, model="chat:latest"),
         TextDelta("a"),
         TextDelta("b"),

@@ -107,7 +107,7 @@ class Engine:
         self.busy = 0
         self.seen: list[Generation | Embedding] = []
         self.events: Sequence[Event | Exception] = (
-            Progress("prefill", done=1, total=2),
+            Progress(done=1, total=2),
             Started(input_tokens=2),
             TextDelta("a"),
             TextDelta("b"),

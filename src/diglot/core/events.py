@@ -20,7 +20,6 @@ from diglot.core.digest import Digest
 from diglot.core.items import Compaction, Message, ToolCall
 
 Bytes = bytes  # So that a field can bear the name that every protocol gives it.
-Phase = Literal["queue", "load", "prefill"]
 Reason = Literal["stop", "length", "tool_calls", "load", "unload"]
 
 
@@ -74,9 +73,8 @@ class TokenLogprob(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Something is under way. `done` of `total` count tokens in prefill, bytes in a load; 0 when unknown."""
+    """The prompt is being read: `done` of its `total` tokens, 0 when unknown."""
 
-    phase: Phase
     done: int = 0
     total: int = 0
 

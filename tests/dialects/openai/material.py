@@ -154,7 +154,7 @@ def runs(draw: st.DrawFn, *, raw: bool = False) -> tuple[int, list[Event]]:
         usage = Usage(input=draw(_COUNTS), output=draw(_COUNTS), cached=draw(_COUNTS), reasoning=draw(_COUNTS))
         end = Finished(draw(st.sampled_from(["stop", "length", "tool_calls"])), usage=usage, choice=choice)
         tracks.append([*draw(_deltas(choice, raw=raw)), end])
-    events: list[Event] = [Progress("load"), Started(input_tokens=draw(_COUNTS), model="tiny:latest")]
+    events: list[Event] = [Progress(), Started(input_tokens=draw(_COUNTS), model="tiny:latest")]
     while any(tracks):
         track = draw(st.sampled_from([each for each in tracks if each]))
         events.append(track.pop(0))

@@ -30,7 +30,7 @@ from tests.dialects.openai.material import (
 )
 
 HELLO: list[Event] = [
-    Progress("prefill", 1, 3),
+    Progress(1, 3),
     Started(input_tokens=3, model="tiny:latest"),
     ReasoningDelta("Hm."),
     TextDelta("Hé"),

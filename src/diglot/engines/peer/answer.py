@@ -103,7 +103,7 @@ class Answer:
 
     def _progress(self, chunk: ProgressChunk) -> Progress:
         self._usage.prompt_tokens = chunk.total
-        return Progress("prefill", done=chunk.processed, total=chunk.total)
+        return Progress(done=chunk.processed, total=chunk.total)
 
     def _choice(self, choice: ChoiceChunk, events: list[Event]) -> None:
         delta = choice.delta

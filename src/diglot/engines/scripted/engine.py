@@ -104,7 +104,7 @@ class ScriptedEngine:
         self.busy += 1
         try:
             for step in range(reply.prefill):
-                yield Progress("prefill", done=usage.input * (step + 1) // reply.prefill, total=usage.input)
+                yield Progress(done=usage.input * (step + 1) // reply.prefill, total=usage.input)
             await self._meet(reply, -1)
             yield Started(input_tokens=usage.input, model=self._model.name)
             answer = lay_out(reply, request, usage=usage, room=self.window - usage.input, first_call=self._calls)

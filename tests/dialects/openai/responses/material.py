@@ -49,7 +49,7 @@ def call(
 
 def run(*events: Event, reason: Any = "stop") -> list[Event]:
     """Return a whole run of events with these in its middle."""
-    return [Progress("load"), STARTED, *events, Finished(reason, usage=USAGE)]
+    return [Progress(), STARTED, *events, Finished(reason, usage=USAGE)]
 
 
 def streamed(events: Iterable[Event], view: View = VIEW) -> bytes:
@@ -145,7 +145,7 @@ def _piece(number: int, *, measured: bool) -> st.SearchStrategy[Event]:
 @st.composite
 def runs(draw: st.DrawFn) -> list[Event]:
     """Draw any run of one answer that the invariant of events allows."""
-    events: list[Event] = [Progress("load")] if draw(st.booleans()) else []
+    events: list[Event] = [Progress()] if draw(st.booleans()) else []
     if draw(st.booleans()):
         events.append(compacted(draw(_WORDS)))
     events.append(Started(input_tokens=draw(st.integers(0, 99)), model="tiny:latest"))

@@ -173,7 +173,7 @@ def test_an_open_item_is_closed_before_the_next_one() -> None:
 
 
 def test_a_compaction_comes_first_and_the_answer_goes_on() -> None:
-    events = read(streamed([Progress("prefill"), compacted(), *run(TextDelta("Hi"))[1:]]))
+    events = read(streamed([Progress(), compacted(), *run(TextDelta("Hi"))[1:]]))
     validated(events)
     assert kinds(events) == [*BEGUN, ADDED, DONE, *TEXT, "response.completed"]
     assert events[3]["item"] == {"type": "compaction", "id": f"cmp_{ID}_0", "encrypted_content": "folded"}
@@ -215,7 +215,7 @@ def test_usage_is_told_in_the_end_with_its_details() -> None:
 
 
 def test_nothing_goes_out_while_a_status_can_still_be_told() -> None:
-    assert create.stream(VIEW, STAMP).feed(Progress("load"), STAMP.now) == b""
+    assert create.stream(VIEW, STAMP).feed(Progress(), STAMP.now) == b""
 
 
 def test_a_sign_of_life_is_an_event_also_before_the_answer_begins() -> None:
