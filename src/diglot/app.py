@@ -28,6 +28,7 @@ from diglot.http.application import Access, Application, Fallback, build_applica
 from diglot.http.body import Limits
 from diglot.http.serve import World
 from diglot.http.server import Listening, run
+from diglot.pictures.fetching import Fetcher
 from diglot.pictures.gallery import Gallery
 from diglot.pictures.studio import Studio
 from diglot.services.catalog import Catalog
@@ -84,7 +85,8 @@ def memory_of(settings: Settings) -> int:
 def pictures_of(settings: Settings) -> Gallery:
     """Return what looks at pictures before an engine does."""
     studio = Studio(pixels=settings.max_pixels, patience=settings.image_timeout, environment=environment_of_children())
-    return Gallery(studio, pixels=settings.max_pixels)
+    fetcher = Fetcher(limit=settings.fetch_size, patience=settings.image_timeout) if settings.fetch_images else None
+    return Gallery(studio, pixels=settings.max_pixels, fetcher=fetcher)
 
 
 def engine_limits_of(settings: Settings) -> EngineLimits:
@@ -209,6 +211,7 @@ def assemble(settings: Settings, desk: Desk, *, clock: Clock, ids: Ids) -> Appli
             parts=settings.max_parts,
             images=settings.max_images,
             tools=settings.max_tools,
+            links=settings.fetch_images,
         ),
     )
     return build_application(

@@ -127,8 +127,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_images: Annotated[int, _told("Pictures that one request may hold.", least=0)] = 128
     max_pixels: Annotated[int, _told("Pixels that one picture may have.", least=1, most=MAX_PIXELS)] = MAX_PIXELS
     image_timeout: Annotated[
-        float, _told("How long the pictures of one request may take to be decoded.", least=0.1, most=_FOR_EVER)
+        float,
+        _told(
+            "How long the pictures of one request may take to be decoded, and as long again to be fetched.",
+            least=0.1,
+            most=_FOR_EVER,
+        ),
     ] = 60.0
+    fetch_images: Annotated[
+        bool, _told("Whether pictures may be links, which the server then fetches from the public network.")
+    ] = False
+    fetch_size: Annotated[int, _told("Bytes that the fetched pictures of one request may have together.", least=1)] = (
+        32 * 1024 * 1024
+    )
     max_tools: Annotated[int, _told("Tools that one request may declare.", least=0)] = 1024
     body_timeout: Annotated[float, _told("How long a body may take to arrive.", least=0.1, most=_FOR_EVER)] = 60.0
     stall_timeout: Annotated[

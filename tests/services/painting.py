@@ -5,6 +5,7 @@
 from collections.abc import Sequence
 
 from diglot.core.errors import InvalidField
+from diglot.core.images import LINK
 from diglot.core.items import Image
 
 
@@ -14,6 +15,12 @@ class Pictures:
     def __init__(self) -> None:
         self.looked: list[Image] = []
         self.broken: set[bytes] = set()
+        self.behind: dict[str, Image] = {}
+
+    async def fetched(self, images: Sequence[Image]) -> tuple[Image, ...]:
+        return tuple(
+            self.behind.get(image.data.decode(), image) if image.media_type == LINK else image for image in images
+        )
 
     async def check(self, images: Sequence[Image]) -> None:
         self.looked += images

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from diglot.core.assemble import gather
 from diglot.core.compaction.envelope import Summary
 from diglot.core.errors import InvalidField
+from diglot.core.images import linked
 from diglot.core.items import Compaction, Image, Item, Message, Text, ToolResult, said
 from diglot.core.model import Capabilities
 from diglot.core.request import Conversation, Generation
@@ -61,3 +62,14 @@ async def test_without_pictures_nobody_is_asked_to_look() -> None:
     world = seeing()
     await gather(world.generate(asking(said("user", "hi"))))
     assert world.pictures.looked == []
+
+
+async def test_a_picture_behind_a_link_is_fetched_then_looked_at_then_shown() -> None:
+    world = seeing()
+    world.pictures.behind = {"http://a": GOOD, "http://b": BAD}
+    link = Message("user", (Text("a"), linked("http://a")))
+    await gather(world.generate(asking(link)))
+    assert world.pictures.looked == [GOOD]
+    assert world.engine.seen == [asking(Message("user", (Text("a"), GOOD)))]
+    with pytest.raises(InvalidField, match="damaged"):
+        await world.generate.count(asking(Message("user", (linked("http://b"),))))

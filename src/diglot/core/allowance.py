@@ -24,7 +24,7 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers for one request.
 
     `messages` counts items too, `parts` also the calls and thoughts in messages, and `schema_values` is for the schemas of
-    all tools together.
+    all tools together. `links` says whether pictures may be links.
     """
 
     messages: int = 10_000
@@ -32,6 +32,7 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     images: int = 128
     tools: int = 1024
     schema_values: int = 100_000
+    links: bool = False
 
     def admit_messages(self, count: int, *, field: str, kind: Literal["messages", "items"] = "messages") -> None:
         """Raise TooMany where there are more of them than may be."""

@@ -4,11 +4,12 @@ The kind is read from the bytes, never from what a client says it is. Pixels are
 the frame of a file (its header, its chunks and their checksums), so that a file that is cut off, damaged or made to fill
 memory is refused at once. Neighbours: dialects make images through `image_of`, the room `pictures` decodes them.
 
-Invariant: an `Image` made here has a kind that is known and a size that is bounded.
+Invariant: an `Image` made here has a kind that is known and a size that is bounded, or is a link.
 """
 
 from __future__ import annotations
 
+import base64
 import struct
 import zlib
 from typing import Final
@@ -29,6 +30,10 @@ _FRAMES: Final = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _BARE: Final = frozenset({0x01, *range(0xD0, 0xD9)})
 """JPEG markers without a length."""
 _SCAN: Final = 0xDA
+
+
+LINK: Final = "text/uri-list"
+"""The kind of an `Image` that is not there yet, whose data is the link to it (RFC 2483, section 5)."""
 
 
 class NotAnImage(ValueError):
@@ -54,6 +59,18 @@ def image_of(data: bytes) -> Image:
     if width * height > MAX_PIXELS:
         raise NotAnImage(f"the image is {width} by {height}, more than {MAX_PIXELS} pixels")
     return Image(data=data, media_type=kind)
+
+
+def linked(url: str) -> Image:
+    """Return an image that has yet to be fetched."""
+    return Image(data=url.encode(), media_type=LINK)
+
+
+def url_of(image: Image) -> str:
+    """Return an image as a URL: the link to it, or one that holds it."""
+    if image.media_type == LINK:
+        return image.data.decode()
+    return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
 
 
 def _png_size(data: bytes) -> tuple[int, int]:

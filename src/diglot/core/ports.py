@@ -165,6 +165,9 @@ class ResponseStore(Protocol):
 class Pictures(Protocol):
     """Looks at pictures before an engine does."""
 
+    async def fetched(self, images: Sequence[Image]) -> tuple[Image, ...]:
+        """Return pictures in the same order, those behind links fetched. `InvalidField`, which counts them, if one cannot be."""
+
     async def check(self, images: Sequence[Image]) -> None:
         """See that pictures can be decoded. `InvalidField`, which counts them, if one cannot."""
 

@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from diglot.core.errors import InvalidField
+from diglot.core.images import LINK
 from diglot.core.items import Image
+from diglot.pictures.fetching import Fetcher
 from diglot.pictures.studio import Looked, Studio
 from diglot.pictures.wire import Verdict
 
@@ -22,12 +24,23 @@ _MOST_KNOWN: Final = 4096
 
 
 class Gallery:
-    """Looks at pictures. `pixels` is what one may have, for the words of a fault."""
+    """Looks at pictures. `pixels` is what one may have, for the words of a fault; without a `fetcher` links are none."""
 
-    def __init__(self, studio: Studio, *, pixels: int) -> None:
+    def __init__(self, studio: Studio, *, pixels: int, fetcher: Fetcher | None = None) -> None:
         self._studio = studio
+        self._fetcher = fetcher
         self._pixels = pixels
         self._known: OrderedDict[bytes, None] = OrderedDict()
+
+    async def fetched(self, images: Sequence[Image]) -> tuple[Image, ...]:
+        """Return pictures with those behind links fetched. Raises InvalidField, which counts them from 0."""
+        places = [place for place, image in enumerate(images) if image.media_type == LINK]
+        if not places:
+            return tuple(images)
+        if self._fetcher is None:
+            raise InvalidField(f"images[{places[0]}]", "pictures are not fetched here")
+        came = await self._fetcher.fetch({place: images[place].data.decode() for place in places})
+        return tuple(came.get(place, image) for place, image in enumerate(images))
 
     async def check(self, images: Sequence[Image]) -> None:
         """See that pictures can be decoded. Raises InvalidField, which counts them from 0."""

@@ -28,7 +28,8 @@ from diglot.core.events import (
     ToolCallDone,
     Usage,
 )
-from diglot.core.items import Item, Message, Role, ToolResult, images_of, pictures_in, said
+from diglot.core.images import LINK
+from diglot.core.items import Item, Message, Role, ToolResult, images_of, pictures_in, said, with_pictures
 from diglot.core.model import Capability, Model
 from diglot.core.overflow import removable, without_oldest
 from diglot.core.ports import Clock, Engine, Pictures
@@ -63,10 +64,10 @@ class Generate:
         The choices share one slot, so that their prompt is computed once.
         """
         begun = self._clock.monotonic_ns()
-        asked, visit = request, visit or Visit()
+        visit = visit or Visit()
         model = await self._catalog.choose(request.residence.model, Capability.COMPLETION)
         visit.kind, visit.model = "generate", model.name
-        original = prepared(request, model)
+        asked, original = await self._ready(request, model)
         request = await self._opened(original)
         residence = request.residence
         async with self._residency.turn(model, residence.load, residence.keep_alive, visit=visit) as engine:
@@ -108,9 +109,21 @@ class Generate:
     async def count(self, request: Generation) -> int:
         """Return how many tokens the prompt would have."""
         model = await self._catalog.choose(request.residence.model, Capability.COMPLETION)
-        request = await self._opened(prepared(request, model))
+        _, ready = await self._ready(request, model)
+        request = await self._opened(ready)
         async with self._residency.lease(model, request.residence.load, request.residence.keep_alive) as engine:
             return await engine.count(await self._fold.within(request, engine))
+
+    async def _ready(self, request: Generation, model: Model) -> tuple[Generation, Generation]:
+        """Return the request with the pictures that stand behind links in it, and what is `prepared` of it."""
+        ready, prompt = prepared(request, model), request.prompt
+        if isinstance(prompt, Conversation):
+            pictures = pictures_in(prompt.items)
+            if any(picture.media_type == LINK for picture in pictures):
+                items = with_pictures(prompt.items, await self._pictures.fetched(pictures))
+                request = replace(request, prompt=Conversation(items))
+                ready = prepared(request, model)
+        return request, ready
 
     async def _opened(self, request: Generation) -> Generation:
         """Return the request with its compaction items opened and all of its pictures looked at."""

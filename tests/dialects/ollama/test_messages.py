@@ -98,7 +98,10 @@ def test_an_image_is_what_its_bytes_say_it_is(text: str) -> None:
         (base64.b64encode(png()[:-4]).decode(), "the image is cut off"),
         (base64.b64encode(png().replace(b"IDAT", b"IDAX")).decode(), "the image is damaged"),
         (base64.b64encode(png(30000, 30000)).decode(), "the image is 30000 by 30000, more than 67108864 pixels"),
-        ("https://example.org/cat.png", "images are not fetched, send the file itself in base64"),
+        (
+            "https://example.org/cat.png",
+            "images are not fetched unless the server is set to (fetch_images), send the file itself in base64",
+        ),
     ],
 )
 def test_what_is_no_sound_image_is_an_error_with_its_place(image: str, reason: str) -> None:

@@ -59,7 +59,7 @@ def parse(wire: Wire) -> Parsed:
     view = ChatView(residence.model)
     refuse("_debug_render_only", body.debug_render_only, "the rendered prompt is not shown")
     wire.allowance.admit_messages(len(body.messages or ()), field="messages")
-    items = items_of(body.messages or [])
+    items = items_of(body.messages or [], links=wire.allowance.links)
     wire.allowance.admit_contents(items, field="messages")
     generation = Generation(
         residence=residence,

@@ -71,7 +71,7 @@ _CHAT: Final[_Table] = {
     **_fields("honoured", "a text; a list of text parts is read as well", "messages.content"),
     **_fields("honoured", "text only, other parts are refused", "messages.content.type"),
     **_fields("honoured", "", "messages.content.text", "messages.thinking"),
-    **_fields("honoured", "PNG, JPEG or WebP in base64; nothing is fetched", "messages.images"),
+    **_fields("honoured", "PNG, JPEG or WebP in base64; links where `fetch_images` is set", "messages.images"),
     **_fields("honoured", "", "messages.tool_calls", f"{_CALL}.function", f"{_CALL}.function.name"),
     **_fields("honoured", "an object; a text that holds one is read as well", f"{_CALL}.function.arguments"),
     **_fields("ignored", "calls keep their order", f"{_CALL}.function.index"),
@@ -98,7 +98,7 @@ _GENERATE: Final[_Table] = {
     ),
     **_fields("honoured", "the conversation itself, of this server's answers only; images are left out", "context"),
     **_fields("honoured", "not together with template, system, context or images", "raw"),
-    **_fields("honoured", "PNG, JPEG or WebP in base64; nothing is fetched", "images"),
+    **_fields("honoured", "PNG, JPEG or WebP in base64; links where `fetch_images` is set", "images"),
     **_fields("refused", "images are not generated here", "width", "height", "steps"),
 }
 _UNDRAWN: Final = _fields("ignored", "no token is drawn", *(f"options.{name}" for name in _SAMPLING))

@@ -73,7 +73,7 @@ def parse(wire: Wire) -> Parsed:
     body = read(DECODER, wire)
     residence = residence_of(body.model, body.options, body.keep_alive)
     _refuse_what_is_unknown(body)
-    conversation = None if body.raw or body.suffix else _conversation(body)
+    conversation = None if body.raw or body.suffix else _conversation(body, links=wire.allowance.links)
     wire.allowance.admit_contents(conversation or (), field="images")
     prompt = (
         RawPrompt(body.prompt or "", suffix=body.suffix or None) if conversation is None else Conversation(conversation)
@@ -111,12 +111,12 @@ def _refuse_what_is_unknown(body: GenerateBody) -> None:
         refuse("context", body.context, "filling the middle knows no conversation")
 
 
-def _conversation(body: GenerateBody) -> tuple[Message, ...]:
+def _conversation(body: GenerateBody, *, links: bool) -> tuple[Message, ...]:
     """Return the conversation so far with the prompt behind it. A new system text replaces the one carried on."""
     items = unpack(body.context or [])
     if body.system:
         items = (said("system", body.system), *(item for item in items if item.role != "system"))
-    return (*items, Message(role="user", content=parts_of(body.prompt or "", body.images, "images")))
+    return (*items, Message(role="user", content=parts_of(body.prompt or "", body.images, "images", links=links)))
 
 
 def whole(view: GenerateView, stamp: Stamp, result: Result) -> Rendered:

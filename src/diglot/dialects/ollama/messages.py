@@ -16,7 +16,7 @@ from collections import defaultdict, deque
 import msgspec
 
 from diglot.core.errors import InvalidField, UnsupportedField
-from diglot.core.images import NotAnImage, image_of
+from diglot.core.images import NotAnImage, image_of, linked
 from diglot.core.items import Image, Item, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from diglot.dialects.ollama.tools import CallBody, arguments_of
 
@@ -40,23 +40,27 @@ class MessageBody(msgspec.Struct, frozen=True, omit_defaults=True):
     tool_call_id: str | None = None
 
 
-def items_of(messages: list[MessageBody]) -> tuple[Item, ...]:
-    """Return a conversation as items."""
-    reading = _Reading()
+def items_of(messages: list[MessageBody], *, links: bool) -> tuple[Item, ...]:
+    """Return a conversation as items, in which pictures may be `links`."""
+    reading = _Reading(links=links)
     for index, message in enumerate(messages):
         reading.take(message, f"messages[{index}]")
     return tuple(reading.items)
 
 
-def parts_of(text: str, images: list[str] | None, field: str) -> tuple[Part, ...]:
+def parts_of(text: str, images: list[str] | None, field: str, *, links: bool) -> tuple[Part, ...]:
     """Return a content: its images, then its text, as the chat templates of vision models have them."""
-    pictures = tuple(_image(image, f"{field}[{index}]") for index, image in enumerate(images or ()))
+    pictures = tuple(_image(image, f"{field}[{index}]", links=links) for index, image in enumerate(images or ()))
     return (*pictures, Text(text)) if text or not pictures else pictures
 
 
-def _image(text: str, field: str) -> Image:
+def _image(text: str, field: str, *, links: bool) -> Image:
     if text.startswith(("http://", "https://")):
-        raise UnsupportedField(field, "images are not fetched, send the file itself in base64")
+        if links:
+            return linked(text)
+        raise UnsupportedField(
+            field, "images are not fetched unless the server is set to (fetch_images), send the file itself in base64"
+        )
     data = text.partition(";base64,")[2] if text.startswith("data:") else text
     try:
         return image_of(base64.b64decode(data.replace("\n", "").replace("\r", ""), validate=True))
@@ -103,7 +107,8 @@ class _Waiting:
 class _Reading:
     """The items so far, and the calls without a result."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, links: bool) -> None:
+        self.links = links
         self.items: list[Item] = []
         self.waiting = _Waiting()
         self.used: set[str] = set()
@@ -111,7 +116,8 @@ class _Reading:
 
     def take(self, message: MessageBody, field: str) -> None:
         role = (message.role or "").lower()
-        content = parts_of(_text(message.content, f"{field}.content"), message.images, f"{field}.images")
+        text = _text(message.content, f"{field}.content")
+        content = parts_of(text, message.images, f"{field}.images", links=self.links)
         match role:
             case "system" | "developer" | "user":
                 self.items.append(Message(role=role, content=content))

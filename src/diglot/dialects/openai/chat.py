@@ -154,7 +154,7 @@ def parse(wire: Wire) -> Parsed:
     body = decode(wire.body, _DECODER)
     _refuse(body)
     wire.allowance.admit_messages(len(body.messages), field="messages")
-    items = items_of(body.messages)
+    items = items_of(body.messages, links=wire.allowance.links)
     wire.allowance.admit_contents(items, field="messages")
     tools = specs_of(body.tools, body.functions, wire.allowance)
     limit = body.max_completion_tokens if body.max_completion_tokens is not None else body.max_tokens

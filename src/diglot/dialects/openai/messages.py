@@ -16,8 +16,10 @@ from typing import Any, Literal
 import msgspec
 
 from diglot.core.errors import InvalidField, UnsupportedField
-from diglot.core.images import NotAnImage, image_of
+from diglot.core.images import NotAnImage, image_of, linked
 from diglot.core.items import Image, Item, Message, Part, Reasoning, Text, ToolCall, ToolResult
+
+NO_LINKS = "this server fetches no pictures unless it is set to (`fetch_images`); send a data: URL with base64"
 
 
 class TextPartBody(msgspec.Struct, tag_field="type", tag="text"):
@@ -97,8 +99,8 @@ class MessageBody(msgspec.Struct):
     audio: Any = None
 
 
-def items_of(messages: Sequence[MessageBody]) -> tuple[Item, ...]:
-    """Return the conversation. Raises InvalidField and UnsupportedField with the path of what is wrong."""
+def items_of(messages: Sequence[MessageBody], *, links: bool) -> tuple[Item, ...]:
+    """Return the conversation, in which pictures may be `links`. Raises InvalidField and UnsupportedField with the path of what is wrong."""
     calls: dict[str, str] = {}  # The last call of each function, for answers that name only the function.
     unnamed: deque[str] = deque()  # The calls without an id that no result has answered.
     items: list[Item] = []
@@ -106,30 +108,32 @@ def items_of(messages: Sequence[MessageBody]) -> tuple[Item, ...]:
         path = f"messages[{index}]"
         match message.role:
             case "assistant":
-                made = tuple(_assistant(message, path))
+                made = tuple(_assistant(message, path, links=links))
                 calls.update({item.name: item.call_id for item in made if isinstance(item, ToolCall)})
                 unnamed.extend(_made_up(path, at) for at, call in enumerate(message.tool_calls or ()) if not call.id)
                 items.extend(made)
             case "tool":
                 call_id = message.tool_call_id or (unnamed.popleft() if unnamed else None)
-                items.append(_result(message, _required(call_id, f"{path}.tool_call_id"), path))
+                items.append(_result(message, _required(call_id, f"{path}.tool_call_id"), path, links=links))
             case "function":
                 name = _required(message.name, f"{path}.name")
-                content = _content(message.content, path)
+                content = _content(message.content, path, links=links)
                 items.append(ToolResult(call_id=calls.get(name, name), content=content, name=name))
             case role:
-                items.append(Message(role=role, content=_content(message.content, path), name=message.name))
+                items.append(
+                    Message(role=role, content=_content(message.content, path, links=links), name=message.name)
+                )
     return tuple(items)
 
 
-def _assistant(message: MessageBody, path: str) -> Iterator[Item]:
+def _assistant(message: MessageBody, path: str, *, links: bool) -> Iterator[Item]:
     """Take an assistant's turn apart, in the order in which a model makes it."""
     if message.audio is not None:
         raise UnsupportedField(f"{path}.audio", "no model here speaks or hears")
     thought = message.reasoning_content or message.reasoning
     if thought:
         yield Reasoning(text=thought)
-    content = _content(message.content, path)
+    content = _content(message.content, path, links=links)
     if not content and message.refusal:
         content = (Text(message.refusal),)
     calls = tuple(_calls(message, path))
@@ -163,8 +167,8 @@ def _arguments(call: CalledFunctionBody) -> str:
     return call.arguments or ""
 
 
-def _result(message: MessageBody, call_id: str, path: str) -> ToolResult:
-    return ToolResult(call_id=call_id, content=_content(message.content, path), name=message.name)
+def _result(message: MessageBody, call_id: str, path: str, *, links: bool) -> ToolResult:
+    return ToolResult(call_id=call_id, content=_content(message.content, path, links=links), name=message.name)
 
 
 def _required(value: str | None, field: str) -> str:
@@ -173,15 +177,15 @@ def _required(value: str | None, field: str) -> str:
     return value
 
 
-def _content(content: str | list[PartBody] | None, path: str) -> tuple[Part, ...]:
+def _content(content: str | list[PartBody] | None, path: str, *, links: bool) -> tuple[Part, ...]:
     if not content:
         return ()
     if isinstance(content, str):
         return (Text(content),)
-    return tuple(_parts(content, f"{path}.content"))
+    return tuple(_parts(content, f"{path}.content", links=links))
 
 
-def _parts(parts: Iterable[PartBody], path: str) -> Iterator[Part]:
+def _parts(parts: Iterable[PartBody], path: str, *, links: bool) -> Iterator[Part]:
     for index, part in enumerate(parts):
         where = f"{path}[{index}]"
         match part:
@@ -190,7 +194,7 @@ def _parts(parts: Iterable[PartBody], path: str) -> Iterator[Part]:
             case RefusalPartBody():
                 yield Text(part.refusal)
             case ImagePartBody():
-                yield image_part(part.image_url, f"{where}.image_url")
+                yield image_part(part.image_url, f"{where}.image_url", links=links)
             case AudioPartBody():
                 raise UnsupportedField(f"{where}.input_audio", "no model here hears")
             case FilePartBody():
@@ -199,8 +203,8 @@ def _parts(parts: Iterable[PartBody], path: str) -> Iterator[Part]:
                 )
 
 
-def image_part(source: ImageUrlBody | str, field: str) -> Image:
-    """Return the picture of a `data:` URL. Raises InvalidField and UnsupportedField."""
+def image_part(source: ImageUrlBody | str, field: str, *, links: bool) -> Image:
+    """Return the picture of a `data:` URL, or one yet to be fetched. Raises InvalidField and UnsupportedField."""
     url, field = (source.url, f"{field}.url") if isinstance(source, ImageUrlBody) else (source, field)
     scheme, _, rest = url.partition(":")
     match scheme.lower():
@@ -212,8 +216,10 @@ def image_part(source: ImageUrlBody | str, field: str) -> Image:
                 return image_of(bytes_of(data))
             except (binascii.Error, NotAnImage) as error:
                 raise InvalidField(field, f"holds no image: {error}") from None
+        case "http" | "https" if links:
+            return linked(url)
         case "http" | "https":
-            raise UnsupportedField(field, "this server fetches no pictures; send a data: URL with base64")
+            raise UnsupportedField(field, NO_LINKS)
         case _:
             raise InvalidField(field, "must be a data: URL with base64")
 

@@ -9,12 +9,12 @@ a schema and sampling come behind the messages and change nothing in front.
 
 from __future__ import annotations
 
-import base64
 from typing import Any, assert_never
 
 import msgspec
 
 from diglot.core.errors import InvalidField, UnsupportedField
+from diglot.core.images import url_of
 from diglot.core.items import File, Image, Part, Text, ToolCall, text_of
 from diglot.core.request import (
     AnyJson,
@@ -141,9 +141,8 @@ def _part(part: Part) -> dict[str, Any]:
     match part:
         case Text(text):
             return {"type": "text", "text": text}
-        case Image(data, media_type):
-            url = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
-            return {"type": "image_url", "image_url": {"url": url}}
+        case Image() as image:
+            return {"type": "image_url", "image_url": {"url": url_of(image)}}
         case File(name=name):
             raise UnsupportedField("file", f"the engine reads no documents{f' such as {name}' if name else ''}")
         case _:

@@ -15,12 +15,14 @@ from typing import Any, Final, Literal
 import msgspec
 
 from diglot.core.allowance import Allowance, Toolbox
-from diglot.core.errors import InvalidField, MalformedBody
+from diglot.core.errors import InvalidField, MalformedBody, UnsupportedField
 from diglot.core.foreign import UNREADABLE
-from diglot.core.items import Compaction, Item, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from diglot.core.images import LINK
+from diglot.core.items import Compaction, Image, Item, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from diglot.core.request import Reference, ToolSpec
 from diglot.core.tools import flat_name
 from diglot.dialects.openai.body import decode
+from diglot.dialects.openai.messages import NO_LINKS
 from diglot.dialects.openai.responses.calls import NAMES
 from diglot.dialects.openai.responses.ids import reference_of
 from diglot.dialects.openai.responses.parts import Content, content_of
@@ -147,7 +149,7 @@ def received(raw: msgspec.Raw, allowance: Allowance) -> Received:
     if isinstance(given, str):
         return Received((Message(role="user", content=(Text(given),)),))
     allowance.admit_messages(len(given), field="input", kind="items")
-    reading = _Reading(Toolbox(allowance))
+    reading = _Reading(allowance)
     for index, each in enumerate(given):
         reading.take(each, f"input[{index}]")
     allowance.admit_contents(reading.items, field="input")
@@ -165,8 +167,9 @@ def _given(raw: msgspec.Raw) -> str | list[msgspec.Raw]:
 class _Reading:
     """The items so far."""
 
-    def __init__(self, toolbox: Toolbox) -> None:
-        self.toolbox = toolbox
+    def __init__(self, allowance: Allowance) -> None:
+        self.links = allowance.links
+        self.toolbox = Toolbox(allowance)
         self.items: list[Item] = []
         self.found: list[ToolSpec] = []
         self.references: dict[int, Reference] = {}
@@ -184,7 +187,10 @@ class _Reading:
         elif kind == "item_reference":
             self._reference(raw, path)
         else:
-            self.items.append(_READERS[kind](raw, path) if kind in _READERS else _opaque(kind, raw, path))
+            item = _READERS[kind](raw, path) if kind in _READERS else _opaque(kind, raw, path)
+            if not self.links:
+                _refuse_links(item, path)
+            self.items.append(item)
 
     def _reference(self, raw: msgspec.Raw, path: str) -> None:
         reference = reference_of(read(raw, _REFERENCE, path).id, field=f"{path}.id")
@@ -203,6 +209,15 @@ class _Reading:
             text = msgspec.json.encode([_listed(spec) for spec in specs]).decode()
             call_id = body.call_id or body.id or path
             self.items.append(ToolResult(call_id=call_id, content=(Text(text),), kind="search", id=body.id))
+
+
+def _refuse_links(item: Item, path: str) -> None:
+    """Refuse pictures that would have to be fetched."""
+    if isinstance(item, Message | ToolResult):
+        field = "content" if isinstance(item, Message) else "output"
+        for index, part in enumerate(item.content):
+            if isinstance(part, Image) and part.media_type == LINK:
+                raise UnsupportedField(f"{path}.{field}[{index}].image_url", NO_LINKS)
 
 
 _TOOL_ITEMS: Final = frozenset({"tool_search_output", "additional_tools"})

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, assert_never
 import msgspec
 
 from diglot.core.events import Compacted, TokenLogprob
+from diglot.core.images import url_of
 from diglot.core.items import (
     CallKind,
     Compaction,
@@ -248,12 +249,12 @@ def _part(part: Part, *, answer: bool) -> PartReply:
         case Text():
             return OutputTextReply(part.text) if answer else InputTextReply(part.text)
         case Image():
-            return InputImageReply(_data_url(part))
+            return InputImageReply(url_of(part))
         case File():
             return InputFileReply(filename=part.name, file_data=_data_url(part))
         case _:
             assert_never(part)
 
 
-def _data_url(part: Image | File) -> str:
+def _data_url(part: File) -> str:
     return f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"

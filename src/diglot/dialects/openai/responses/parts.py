@@ -29,7 +29,7 @@ Content = str | list[PartBody] | None
 
 
 def content_of(content: Content, path: str) -> tuple[Part, ...]:
-    """Return the parts of a content that stands at `path`. Raises InvalidField and UnsupportedField."""
+    """Return the parts of a content that stands at `path`, a link for each that is one. Raises InvalidField and UnsupportedField."""
     if not content:
         return ()
     if isinstance(content, str):
@@ -60,7 +60,7 @@ def _image(part: PartBody, path: str) -> Part:
         )
     if part.image_url is None:
         raise InvalidField(f"{path}.image_url", "is required")
-    return image_part(part.image_url, f"{path}.image_url")
+    return image_part(part.image_url, f"{path}.image_url", links=True)
 
 
 def _file(part: PartBody, path: str) -> Part:
