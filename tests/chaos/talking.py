@@ -139,15 +139,24 @@ def _whole(served: Served, door: Door, prompt: str, trace: Callable[[str, Any], 
 
 
 class RawCall:
-    """A request on a socket of its own, sent when it is made. At the end of its block the socket is closed."""
+    """A request on a socket of its own, sent when it is made. At the end of its block the socket is closed.
 
-    def __init__(self, served: Served, door: Door, prompt: str, *, stream: bool, model: str | None = None) -> None:
+    `room` is how many bytes it may hold that are not read yet, where that is not left to the system.
+    """
+
+    def __init__(
+        self, served: Served, door: Door, prompt: str, *, stream: bool, model: str | None = None, room: int = 0
+    ) -> None:
         body = json.dumps(door.body(prompt, stream=stream, model=model)).encode()
         head = (
             f"POST {door.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         parts = urlsplit(served.url)
-        self.socket = socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE)
+        self.socket = socket.socket()
+        if room:  # Said before it connects, for the system announces it then.
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect((parts.hostname, parts.port))
         self.socket.sendall(head.encode() + body)
         self.text = ""
 
@@ -188,7 +197,7 @@ def nothing_left(served: Served) -> Iterator[None]:
     yield
     until(lambda: is_alone(served))
     until(lambda: census(served) == before)
-    assert not served.log_has("Traceback")
+    assert not served.log_has("Traceback"), "".join(served.log[-60:])
 
 
 def is_alone(served: Served) -> bool:
@@ -200,13 +209,14 @@ def is_alone(served: Served) -> bool:
 @contextmanager
 def socket_to(served: Served) -> Iterator[ClientConnection]:
     """Open a WebSocket."""
-    with connect(served.url.replace("http", "ws") + RESPONSES.path, open_timeout=PATIENCE) as connection:
+    address = served.url.replace("http", "ws") + RESPONSES.path
+    with connect(address, open_timeout=PATIENCE, compression=None, max_size=None) as connection:
         yield connection
 
 
-def say(connection: ClientConnection, prompt: str) -> None:
+def say(connection: ClientConnection, prompt: str, **asked: Any) -> None:
     """Ask over a WebSocket."""
-    connection.send(json.dumps({"type": "response.create", "input": prompt}))
+    connection.send(json.dumps({"type": "response.create", "input": prompt} | asked))
 
 
 def heard(connection: ClientConnection, kind: str) -> dict[str, Any]:
