@@ -68,7 +68,8 @@ class BlobIntake:
         self._target = layout.blob(digest)
         self._digest = digest
         self._open = ExitStack()
-        self._temporary, self._file = self._open.enter_context(incoming(layout.blobs))
+        with space_told():
+            self._temporary, self._file = self._open.enter_context(incoming(layout.blobs))
         self._hashing = HashingFile(self._file)
 
     def write(self, data: bytes) -> None:

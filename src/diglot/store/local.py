@@ -179,7 +179,7 @@ class LocalStore:
     def take(self, path: Path, *, progress: CopyProgress | None = None) -> Digest:
         """Add a copy of a file as a content, which a model is about to name. Raises NoSpace, OSError."""
         require_space(self._layout.blobs, path.stat().st_size)
-        with self._incoming() as (temporary, file), space_told():
+        with space_told(), self._incoming() as (temporary, file):
             digest = Digest(copy_hashed(path, file, progress=progress))
             flush(file)
             with self._locked():
@@ -318,14 +318,16 @@ class LocalStore:
         """Write a manifest, and drop what only the one before it needed."""
         path = self._layout.manifest(ref)
         before = digests_in(path.read_bytes()) if path.is_file() else frozenset()
-        write_whole(path, data)
+        with space_told(len(data)):
+            write_whole(path, data)
         self._prune(before)
 
     def _keep(self, media_type: str, data: bytes) -> Layer:
         """Write a small content, unless it is there, and return its layer."""
         digest = Digest(hashlib.sha256(data).hexdigest())
         if not self._holds(digest):
-            write_whole(self._layout.blob(digest), data)
+            with space_told(len(data)):
+                write_whole(self._layout.blob(digest), data)
         return Layer(media_type=media_type, digest=str(digest), size=len(data))
 
     def _prune(self, candidates: Collection[Digest]) -> None:
