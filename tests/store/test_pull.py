@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -334,6 +336,26 @@ async def test_plain_http_is_used_only_by_who_asks_for_it(supply: StoreSupply, t
     with pytest.raises(InvalidField, match="insecure protocol http"):
         _ = [step async for step in supply.pull(read_source(f"http://{there.host}/library/tiny:1"), insecure=False)]
     assert there.seen == []
+
+
+async def test_what_the_disk_refuses_on_the_way_is_told_of(
+    supply: StoreSupply, store: LocalStore, there: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there.put("library/tiny:1", ("model", WEIGHTS))
+    real = os.fdatasync
+    refused: list[int] = []
+
+    def once(number: int) -> None:
+        if not refused:
+            refused.append(number)
+            raise OSError(errno.ENOSPC, "no space left on device")
+        real(number)
+
+    monkeypatch.setattr(os, "fdatasync", once)
+    with pytest.raises(NoSpace):
+        await pulled(supply, there)
+    await pulled(supply, there)
+    assert store.resolve(ref(there)).weights.read_bytes() == WEIGHTS
 
 
 LAYER = st.fixed_dictionaries(

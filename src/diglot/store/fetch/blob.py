@@ -119,6 +119,8 @@ class Fetch:
                 async with aclosing(arriving):
                     async for completed in arriving:
                         yield completed
+                if self._flushed is not None:
+                    await self._flushed  # What the disk refuses it tells once.
                 self.digest = await _in(threads.hash, partial.digest)
                 await _in(threads.disk, self._settle, partial, self.digest)
             finally:
