@@ -6,6 +6,7 @@ import pytest
 
 from diglot.core.request import Generation, ToolChoice, ToolMode, ToolSpec
 from diglot.dialects.openai.chat import parse
+from diglot.dialects.openai.tools import UNHELD
 from tests.dialects.openai.material import chat, function, refusal, wire
 
 LOOKING_AHEAD = {"type": "object", "properties": {"a": {"type": "string", "pattern": "(?!x)y"}}}
@@ -89,6 +90,11 @@ def test_a_regex_of_a_custom_tool_becomes_a_grammar() -> None:
 def test_a_grammar_of_a_custom_tool_is_kept() -> None:
     (tool,) = request(tools=[grammar('start: "a"', "lark")]).tools
     assert tool.grammar == 'start: "a"'
+
+
+def test_that_nothing_is_held_to_a_grammar_is_noted_for_the_log() -> None:
+    assert parse(wire(chat(tools=[grammar("a", "regex")]))).notes == (UNHELD,)
+    assert parse(wire(chat(tools=[function("look")]))).notes == ()
 
 
 @pytest.mark.parametrize(("pattern", "code"), [("(", "invalid_value"), ("(?=a)", "unsupported_parameter")])

@@ -79,7 +79,11 @@ _CHAT: Final[_Table] = {
     **_fields("ignored", "all calls are calls of functions", f"{_CALL}.type"),
     **_fields("honoured", "", "messages.tool_name", "messages.tool_call_id"),
     **_fields("honoured", "", "tools", "tools.function", "tools.function.name", "tools.function.description"),
-    **_fields("honoured", "keywords that are null count as not given", "tools.function.parameters"),
+    **_fields(
+        "honoured",
+        "null keywords count as not given; what no grammar can enforce is left out",
+        "tools.function.parameters",
+    ),
     **_fields("honoured", "function, other types are refused", "tools.type"),
     **_fields(
         "honoured",

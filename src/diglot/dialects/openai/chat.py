@@ -35,6 +35,7 @@ from diglot.dialects.openai.messages import MessageBody, items_of
 from diglot.dialects.openai.sampling import SamplingBody, Whole, includes_usage, residence_of, sampling_of
 from diglot.dialects.openai.thinking import EffortBody, ReasoningBody, TemplateArgumentsBody, think_of
 from diglot.dialects.openai.tools import (
+    UNHELD,
     CalledFunctionReply,
     FunctionBody,
     FunctionCallBody,
@@ -179,7 +180,8 @@ def parse(wire: Wire) -> Parsed:
     view = ChatView(
         model=body.model or None, choices=request.choices, include_usage=includes_usage(body), old_calls=old_calls
     )
-    return Parsed(request=request, view=view, stream=bool(body.stream))
+    notes = (UNHELD,) if any(tool.grammar for tool in tools) else ()
+    return Parsed(request=request, view=view, stream=bool(body.stream), notes=notes)
 
 
 def _refuse(body: ChatBody) -> None:

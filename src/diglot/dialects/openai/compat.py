@@ -21,6 +21,7 @@ RERANK: Final = "POST /v1/rerank"
 _UNKNOWN: Final = "a field that no line names is passed over: OpenAI adds new ones often, and clients send them to all"
 _NO_PADDING: Final = "chunks carry no padding; nothing between the server and its client measures them"
 _CACHE: Final = "prefixes are always cached, as long as the model stays loaded"
+_LOOSE: Final = "without `strict`, what no grammar can enforce is left out of a schema"
 _NOBODY: Final = "there are no accounts to tell apart"
 
 
@@ -52,14 +53,14 @@ _CHAT: Final = (
     " messages.tool_calls.custom messages.tool_calls.custom.name messages.tool_calls.custom.input"
     " messages.tool_call_id messages.function_call messages.function_call.name messages.function_call.arguments"
     " max_completion_tokens logprobs top_logprobs"
-    " tools tools.type tools.function tools.function.name tools.function.description tools.function.parameters"
+    " tools tools.type tools.function tools.function.name tools.function.description"
     " tools.function.strict tools.custom tools.custom.name tools.custom.description"
     " tool_choice tool_choice.type tool_choice.function tool_choice.function.name tool_choice.custom"
     " tool_choice.custom.name tool_choice.allowed_tools tool_choice.allowed_tools.mode"
     " tool_choice.allowed_tools.tools tool_choice.allowed_tools.tools.type tool_choice.allowed_tools.tools.function"
     " tool_choice.allowed_tools.tools.function.name tool_choice.allowed_tools.tools.custom"
     " tool_choice.allowed_tools.tools.custom.name parallel_tool_calls functions functions.name"
-    " functions.description functions.parameters functions.strict function_call function_call.name"
+    " functions.description functions.strict function_call function_call.name"
     " response_format response_format.type response_format.schema response_format.json_schema"
     " response_format.json_schema.name response_format.json_schema.schema response_format.json_schema.strict"
     " reasoning_effort reasoning reasoning.effort reasoning.enabled think"
@@ -69,6 +70,7 @@ _CHAT: Final = (
 TRAITS: Final[tuple[Trait, ...]] = (
     *_honoured(CHAT, _SAMPLING),
     *_honoured(CHAT, _CHAT),
+    *_honoured(CHAT, "tools.function.parameters functions.parameters", _LOOSE),
     *_honoured(CHAT, "modalities", "text; sound is refused"),
     *_refused(CHAT, "audio messages.audio messages.content.input_audio", "no model here hears or speaks"),
     *_refused(CHAT, "messages.content.file", "send the text, or a picture as image_url"),
@@ -80,7 +82,7 @@ TRAITS: Final[tuple[Trait, ...]] = (
         CHAT,
         "tools.custom.format tools.custom.format.type tools.custom.format.grammar"
         " tools.custom.format.grammar.definition tools.custom.format.grammar.syntax",
-        "the text of a custom tool is not held to its grammar; describe it to the model",
+        "the text of a custom tool is not held to its grammar, which a line in the log says; describe it to the model",
     ),
     *_ignored(CHAT, "response_format.json_schema.description", "the schema binds without it"),
     *_ignored(CHAT, "prediction", "it could only make the same answer faster"),

@@ -23,8 +23,7 @@ _PROMPT: Final = (
     " input.call_id input.name input.namespace input.arguments input.input"
     " input.output input.output.type input.output.text input.output.image_url input.action input.operation"
     " input.encrypted_content input.tools instructions previous_response_id"
-    " tools tools.type tools.name tools.description tools.parameters tools.strict tools.tools tools.format"
-    " tools.format.type tools.format.definition tools.format.syntax"
+    " tools tools.type tools.name tools.description tools.strict tools.tools"
     " tool_choice tool_choice.type tool_choice.name tool_choice.namespace tool_choice.mode tool_choice.tools"
     " tool_choice.tools.type tool_choice.tools.name tool_choice.tools.namespace"
     " reasoning reasoning.effort"
@@ -57,6 +56,10 @@ _EVERYWHERE: Final = (
         "tools.* tools.tools.* tools.execution",
         "what only OpenAI's servers could run is left out, with a line in the log, and so is a search that is not the client's",
     ),
+    (
+        "tools.format tools.format.type tools.format.definition tools.format.syntax",
+        "the text of a custom tool is not held to its grammar, which a line in the log says; describe it to the model",
+    ),
     ("tool_choice.server_label", "no tool of a server is run here"),
     ("reasoning.mode reasoning.context", "a model has one way to think, and all of its thoughts are sent along"),
     ("text.verbosity", "local models have no such setting; it is told back"),
@@ -87,6 +90,12 @@ def _traits() -> Iterator[Trait]:
         )
         yield from _lines(
             operation, "input.output.file_data input.output.filename", support="honoured", note="files of text"
+        )
+        yield from _lines(
+            operation,
+            "tools.parameters",
+            support="honoured",
+            note="without `strict`, what no grammar can enforce is left out of a schema",
         )
         if operation == RESPONSES:
             yield from _lines(operation, _ANSWER, support="honoured")

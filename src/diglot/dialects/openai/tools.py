@@ -21,6 +21,7 @@ from diglot.core.request import Schema, ToolChoice, ToolMode, ToolSpec
 from diglot.core.schema import check_schema, loosened
 from diglot.core.tools import flat_name
 
+UNHELD = "a custom tool has a grammar, to which its text is not held"
 _UNIT = re.compile(r"\\.|/", re.DOTALL)
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 

@@ -15,6 +15,7 @@ from diglot.core.request import Compacting, CountTokens, FetchResponse, ForgetRe
 from diglot.core.result import Stored
 from diglot.dialects.openai.responses import SOCKETS, compact, count, create, stored
 from diglot.dialects.openai.responses.reply import encode, response_reply
+from diglot.dialects.openai.tools import UNHELD
 from diglot.dialects.operation import Wire
 from tests.dialects.openai.material import STAMP, refusal, wire
 from tests.dialects.openai.responses.material import VIEW, compacted, read, result_of, run, streamed, whole
@@ -127,6 +128,11 @@ def test_what_is_left_out_is_noted_for_the_log() -> None:
     assert notes == tuple(
         f"a tool of the kind {kind!r} was left out: nothing here runs it" for kind in ("web_search", "tool_search")
     )
+    held = {"type": "custom", "name": "a", "format": {"type": "grammar", "definition": "a", "syntax": "regex"}}
+    space = {"type": "namespace", "name": "n", "tools": [held]}
+    found = [{"type": "additional_tools", "tools": [held]}, {"role": "user", "content": "hi"}]
+    for body in ({"input": "hi", "tools": [held]}, {"input": "hi", "tools": [space]}, {"input": found}):
+        assert create.parse(wire(body)).notes == (UNHELD,)
 
 
 REFUSED: Final[tuple[tuple[dict[str, Any], str], ...]] = (

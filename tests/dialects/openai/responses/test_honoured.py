@@ -150,11 +150,8 @@ _SPACE: Final = {"type": "namespace", "name": "mcp__lab", "description": "A lab.
 
 
 def _tool_cases() -> Iterator[Case]:
-    patch = ToolSpec(name="patch", description="Patches.", kind="freeform", grammar="start: /a/")
     fields = "tools tools.type tools.name tools.description tools.parameters tools.strict"
     yield from _everywhere(fields, {"tools": [_LOOK]}, _of("tools"), (_LOOKED,))
-    fields = "tools.format tools.format.type tools.format.definition tools.format.syntax"
-    yield from _everywhere(fields, {"tools": [_PATCH]}, _of("tools"), (patch,))
     yield from _everywhere(
         "tools.tools",
         {"tools": [_SPACE]},

@@ -30,6 +30,7 @@ from diglot.dialects.openai.responses.tools import ChoiceBody, ChosenBody, Decla
 from diglot.dialects.openai.sampling import SamplingBody, Whole, residence_of, sampling_of
 from diglot.dialects.openai.thinking import EffortBody, think_of
 from diglot.dialects.openai.thinking import ReasoningBody as ThinkingBody
+from diglot.dialects.openai.tools import UNHELD
 
 LEAST_THRESHOLD = 1000
 _LOGPROBS = "message.output_text.logprobs"
@@ -122,8 +123,10 @@ def understand(body: ResponseBody, allowance: Allowance, *, keep: bool = True) -
         references=given.references,
         echo=encode(view) if store else b"",
     )
-    notes = tuple(f"a tool of the kind {kind!r} was left out: nothing here runs it" for kind in tools.left_out)
-    return Understood(respond, view, notes, trigger=given.trigger)
+    notes = [f"a tool of the kind {kind!r} was left out: nothing here runs it" for kind in tools.left_out]
+    if any(spec.grammar for spec in (*tools.specs, *given.found)):
+        notes.append(UNHELD)
+    return Understood(respond, view, tuple(notes), trigger=given.trigger)
 
 
 def without_answer(respond: Respond) -> Respond:
