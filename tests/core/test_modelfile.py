@@ -2,6 +2,7 @@
 
 import codecs
 import re
+import time
 from typing import Final
 
 import pytest
@@ -117,6 +118,13 @@ def test_files_are_read_in_the_encodings_that_editors_write(bom: bytes) -> None:
 def test_a_file_that_is_no_text_is_refused_with_its_line() -> None:
     with pytest.raises(InvalidModelfile, match="line 2: it is no text in UTF-8"):
         decode_modelfile(b"FROM x\nSYSTEM \xff\xfe")
+
+
+def test_a_text_of_many_lines_is_read_in_linear_time() -> None:
+    begun = time.process_time()
+    text = "a line of a licence\n" * 200_000
+    assert read_modelfile(f'FROM x\nLICENSE """{text}"""')[1].text == text
+    assert time.process_time() - begun < 5  # It is far below one second; with a square in it, it is minutes.
 
 
 def expressible(text: str) -> bool:

@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Final
 
+from hypothesis import settings
 from hypothesis import strategies as st
+
+FEW: Final = settings(max_examples=40 if settings().derandomize else settings().max_examples)
+"""For tests that are run for each operation: together they are many. In `make fuzz` each of them is."""
 
 ODD: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, 1, -1, 2**31, 2**63, 2**64, -(2**63), 1e308, -0.0, 0.5, "", " ", "\x00", "\ud7ff\ue000"),

@@ -22,7 +22,7 @@ from diglot.dialects.operation import Dialect, Operation, Parsed, Wire
 from diglot.engines.peer.body import Target, generation_body
 from diglot.engines.peer.hosts import LLAMA_CPP
 from tests.fuzz.bodies import BODIES
-from tests.fuzz.odd import nearly
+from tests.fuzz.odd import FEW, nearly
 
 ROWS: Final[dict[str, tuple[Dialect, Operation]]] = {
     row.path: (dialect, row) for dialect in (OLLAMA, OPENAI) for row in dialect.operations if row.body is not None
@@ -70,6 +70,7 @@ def test_the_rich_body_is_read(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(ROWS))
+@FEW
 @given(data=st.data())
 def test_what_is_nearly_sound_is_a_request_or_a_fault(path: str, data: st.DataObject) -> None:
     parsed = judged(path, json.dumps(data.draw(nearly(BODIES[path]))).encode())
@@ -78,6 +79,7 @@ def test_what_is_nearly_sound_is_a_request_or_a_fault(path: str, data: st.DataOb
 
 
 @pytest.mark.parametrize("path", sorted(ROWS))
+@FEW
 @given(data=st.data())
 def test_bytes_that_were_changed_in_place_are_a_request_or_a_fault(path: str, data: st.DataObject) -> None:
     body = bytearray(json.dumps(BODIES[path]).encode())

@@ -38,6 +38,7 @@ from diglot.dialects.operation import NDJSON, Ending, Operation, Stamp, Wire
 from diglot.framing.ndjson import NdjsonDecoder
 from diglot.framing.sse import SseDecoder
 from tests.fuzz.bodies import BODIES
+from tests.fuzz.odd import FEW
 
 STAMP: Final = Stamp(id="a1b2c3d4e5f6g7h8i9j0k1l2", now=1_700_000_000.5)
 ROWS: Final = {row.path: row for dialect in (OLLAMA, OPENAI) for row in dialect.operations}
@@ -144,6 +145,7 @@ def broken(renderer: Ending, row: Operation, before: bytes, fault: errors.AnyFau
 
 
 @pytest.mark.parametrize("path", STREAMED)
+@FEW
 @given(events=runs(), beats=st.lists(st.booleans(), min_size=14, max_size=14))
 def test_a_run_that_ends_well_is_sound_streamed_and_whole(path: str, events: list[Event], beats: list[bool]) -> None:
     row = ROWS[path]
@@ -156,6 +158,7 @@ def test_a_run_that_ends_well_is_sound_streamed_and_whole(path: str, events: lis
 
 
 @pytest.mark.parametrize("path", STREAMED)
+@FEW
 @given(
     events=runs(), where=st.integers(0, 13), beats=st.lists(st.booleans(), min_size=14), fault=st.sampled_from(FAULTS)
 )
@@ -169,6 +172,7 @@ def test_a_run_that_breaks_off_anywhere_says_so_at_its_end(
 
 
 @pytest.mark.parametrize("path", STEPPED)
+@FEW
 @given(data=st.data(), fault=st.none() | st.sampled_from(FAULTS))
 def test_steps_in_any_order_are_lines(path: str, data: st.DataObject, fault: errors.AnyFault | None) -> None:
     row, taken = ROWS[path], data.draw(st.lists(steps(STAGES[path]), max_size=8))

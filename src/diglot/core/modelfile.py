@@ -116,13 +116,16 @@ def _check_key(kind: Kind, key: str, number: int) -> None:
 def _text(number: int, rest: str, following: Iterator[tuple[int, str]]) -> str:
     """Return a text without its quotation marks, reading on to the line that closes them."""
     marks = next((marks for marks in _QUOTES if rest.startswith(marks)), "")
-    while not _closed(rest.strip(), marks):
+    lines = [rest]
+    closed = _closed(rest.strip(), marks)
+    while not closed:
         later = next(following, None)
         if later is None:
             raise InvalidModelfile(number, f"the text that begins with {marks} here has no end")
-        rest = f"{rest}\n{later[1]}"
-    rest = rest.strip()
-    return rest[len(marks) : len(rest) - len(marks)] if marks else rest
+        lines.append(later[1])
+        closed = later[1].rstrip().endswith(marks)
+    text = "\n".join(lines).strip()
+    return text[len(marks) : len(text) - len(marks)] if marks else text
 
 
 def _closed(text: str, marks: str) -> bool:
