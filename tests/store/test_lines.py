@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import ipaddress
+import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator
@@ -117,6 +118,18 @@ async def test_a_connection_that_the_host_has_closed_is_not_used_again(web: Web,
 
 async def test_what_has_no_length_ends_with_the_connection(web: Web, host: Host) -> None:
     assert await fetched(web, f"{host.url}/endless") == b"all of it"
+
+
+async def test_of_several_addresses_the_first_that_answers_is_taken(
+    web: Web, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = httpx2.URL(host.url).port
+
+    async def several(*_: object, **__: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", each)) for each in (1, port)]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", several)
+    assert await fetched(web, f"http://several.example:{port}/chunks") == b"fourto"
 
 
 async def test_an_answer_that_ends_early_is_broken(web: Web, host: Host) -> None:

@@ -83,6 +83,11 @@ class LocalStore:
         """The folder."""
         return self._layout.root
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no name, not even a broken one."""
+        return next(iter(self._layout.names()), None) is None
+
     def list(self) -> tuple[Model, ...]:
         """Return all models, the newest first."""
         return self.listing().models

@@ -95,10 +95,10 @@ def _taken(settings: Settings, reason: str) -> str:
 def _begin(settings: Settings) -> None:
     """Fetch the starter models where there is nothing else to answer with. That they cannot be had is no failure."""
     from diglot.store.elsewhere import stores_elsewhere  # noqa: PLC0415  after the help is shown
-    from diglot.store.local import Listing, LocalStore  # noqa: PLC0415
+    from diglot.store.local import LocalStore  # noqa: PLC0415
 
     store = LocalStore(settings.model_folder)
-    if settings.engine != "llamacpp" or settings.remotes or store.listing() != Listing((), ()):
+    if settings.engine != "llamacpp" or settings.remotes or not store.is_empty:
         return
     if any(other.list() for other in stores_elsewhere(settings)):
         return
