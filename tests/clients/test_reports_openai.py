@@ -171,6 +171,16 @@ def test_text_streams_in_pieces_while_tools_are_declared(http: httpx2.Client, re
         assert sum(bool(delta.get("content")) for delta in deltas) > 4
 
 
+@pytest.mark.parametrize(
+    "broken", ['<tool_call>{"name": ', '<tool_call>{"name":"get_weather","arguments":[]}</tool_call>', "[TOOL_CALLS][{"]
+)
+def test_a_call_in_a_broken_form_is_text_and_no_fault(real_http: httpx2.Client, broken: str) -> None:
+    shape = {"type": "json_schema", "json_schema": {"name": "s", "schema": {"enum": [broken]}}}
+    body = asked("Weather?", tools=[TOOL], response_format=shape) | {"model": CHAT}
+    assert json.loads(choice_of(real_http, body)["message"]["content"]) == broken
+    assert json.loads("".join(delta.get("content") or "" for delta in deltas_of(real_http, body))) == broken
+
+
 def test_vectors_are_packed_as_asked(http: httpx2.Client) -> None:
     body = {"model": "scripted-embed", "input": "a b"}
     plain = http.post("/v1/embeddings", json=body).json()["data"][0]["embedding"]
