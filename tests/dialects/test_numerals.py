@@ -146,3 +146,19 @@ def test_a_number_beyond_its_range_is_refused_by_name(path: str, field: str, val
 def test_what_is_no_number_or_no_finite_one_is_refused(path: str, form: str, number: str) -> None:
     with pytest.raises((InvalidField, MalformedBody)):
         parsed(path, (form % number).encode())
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/api/chat", {"options": {"stop": ["a"] * 65}}, "options.stop"),
+        ("/v1/chat/completions", {"stop": ["a"] * 65}, "stop"),
+        ("/v1/chat/completions", {"options": {"stop": ["a"] * 65}}, "options.stop"),
+        ("/v1/completions", {"logit_bias": {str(token): 1 for token in range(1025)}}, "logit_bias"),
+        ("/v1/responses", {"logit_bias": {str(token): 1 for token in range(1025)}}, "logit_bias"),
+    ],
+)
+def test_a_list_that_costs_each_token_is_bounded(path: str, body: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidField) as refused:
+        parsed(path, body)
+    assert refused.value.field == field

@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from tests.core.test_images import png
+from tests.http.talk import Talk
 from tests.http.test_every_route import application, ask
+from tests.services.world import until
 from tests.serving import serving_script
 
 CHAT: Final = "/v1/chat/completions"
@@ -208,6 +210,26 @@ async def test_a_long_body_is_read_beside_the_loop_with_the_same_outcome(tmp_pat
     assert (await ask(app, "POST", CHAT, body)).status == 200
     wrong = msgspec.json.encode({"model": "scripted", "messages": [{"role": "nobody"}], "user": user})
     assert (await ask(app, "POST", CHAT, wrong)).error["param"] == "messages[0].role"
+
+
+@pytest.mark.parametrize(
+    ("limit", "body", "words"),
+    [
+        ({"max_depth": 5}, {"input": "hi", "metadata": deep(9)}, "deeper than the limit of 5"),
+        ({"max_values": 5}, {"input": "hi", "include": ["a"] * 9}, "values are more than the limit of 5"),
+        ({"max_messages": 2}, {"input": [USER] * 3}, "3 items are more than the limit of 2"),
+        ({"max_body": 200}, {"input": "a" * 200}, "is larger than the limit of 200 bytes"),
+    ],
+)
+async def test_over_a_web_socket_the_limits_are_the_same(
+    tmp_path: Path, limit: dict[str, int], body: dict[str, Any], words: str
+) -> None:
+    talk = Talk(application(tmp_path, **limit), path=RESPONSES)
+    talk.say({"type": "response.create", "model": "scripted", **body})
+    await until(lambda: talk.lines)
+    assert msgspec.json.decode(talk.lines[0])["type"] == "error"
+    assert words in talk.lines[0]
+    await talk.leave()
 
 
 @pytest.fixture(scope="module")

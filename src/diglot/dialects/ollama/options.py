@@ -29,6 +29,8 @@ DEAD: Final = (
 )
 """Options of earlier versions of Ollama, which it ignores as well."""
 
+MAX_STOPS: Final = 64
+"""Each is looked for in every token."""
 _LARGEST: Final = (1 << 31) - 1
 _LARGEST_SEED: Final = (1 << 63) - 1
 _RANGES: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
@@ -100,6 +102,8 @@ def sampling_of(options: OptionsBody | None) -> Sampling:
         return Sampling()
     if options.stop and "" in options.stop:
         raise InvalidField(f"options.stop[{options.stop.index('')}]", 'option "stop" must not hold an empty string')
+    if len(options.stop or ()) > MAX_STOPS:
+        raise InvalidField("options.stop", f'option "stop" must not hold more than {MAX_STOPS} strings')
     for name, (low, high) in _RANGES.items():
         value = getattr(options, name)
         if value is not None and not low <= value <= high:

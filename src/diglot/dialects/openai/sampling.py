@@ -17,6 +17,7 @@ from diglot.core.request import LoadOptions, Residence, Sampling
 
 MAX_CHOICES: Final = 128
 MAX_STOPS: Final = 64
+MAX_BIASES: Final = 1024
 
 Temperature = Annotated[float, msgspec.Meta(ge=0, le=2)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -143,6 +144,8 @@ def _stops(stop: Stops | None) -> tuple[str, ...] | None:
 def _biases(biases: dict[str, float] | None) -> dict[int, float] | None:
     if biases is None:
         return None
+    if len(biases) > MAX_BIASES:
+        raise InvalidField("logit_bias", f"may name {MAX_BIASES} tokens, not {len(biases)}")
     for token in biases:
         if not (token.isascii() and token.isdecimal() and len(token) < 10):  # noqa: PLR2004  A token id has 31 bits.
             raise InvalidField(f"logit_bias.{token[:80]}", "must be the id of a token")
