@@ -2,14 +2,16 @@
 
 import json
 import signal
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.chaos.talking import RESPONSES, heard, say, socket_to, whole
+from tests.chaos.talking import DOORS, RESPONSES, heard, nothing_left, say, socket_to, whole
 from tests.serving import Served, serving_script, until
 
 pytestmark = pytest.mark.timeout(240)
@@ -124,3 +126,23 @@ def test_a_file_of_responses_that_is_torn_is_kept_aside_and_the_server_starts(tm
         with served.http() as client:
             assert client.get(f"/v1/responses/{answer['id']}").json() == answer
     assert place.with_name("responses.sqlite.broken-1").read_bytes().startswith(b"no database at all ")
+
+
+def test_a_file_of_responses_that_another_holds_is_told_and_nobody_else_waits(
+    tmp_path: Path, aside: ThreadPoolExecutor
+) -> None:
+    with serving_script(tmp_path, ECHO) as served:
+        before = whole(served, RESPONSES).json()
+        with nothing_left(served), closing(sqlite3.connect(tmp_path / "state" / "responses.sqlite")) as other:
+            other.execute("begin immediate")
+            waiting = [aside.submit(whole, served, RESPONSES) for _ in range(3)]
+            for door in DOORS:
+                assert whole(served, door).status_code == 200
+            with served.http() as client:
+                assert client.get("/api/tags").status_code == 200
+            assert {answer.result().status_code for answer in waiting} == {503}
+            assert {RESPONSES.fault(answer.result().text) for answer in waiting} == {"responses_unavailable"}
+            other.rollback()
+            assert whole(served, RESPONSES).status_code == 200
+        with served.http() as client:
+            assert client.get(f"/v1/responses/{before['id']}").json() == before
