@@ -26,6 +26,7 @@ from diglot.engines.scripted.models import ScriptedModels
 from diglot.engines.scripted.script import Script, load_script
 from diglot.http.application import Access, Application, Fallback, build_application
 from diglot.http.body import Limits
+from diglot.http.journal import naming
 from diglot.http.serve import World
 from diglot.http.server import Listening, run
 from diglot.pictures.fetching import Fetcher
@@ -186,7 +187,7 @@ def serve(settings: Settings, sockets: list[socket.socket]) -> int:
         max_head=settings.max_head,
         head_timeout=settings.head_timeout,
         max_connections=settings.max_connections,
-        refusal=Fallback(_DIALECTS).render,
+        refusal=naming(Fallback(_DIALECTS).render, ids),
     )
     return run(application, listening, call_off=desk.close)
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from diglot.core.errors import EngineCrashed
+from diglot.core.errors import AnyFault, Busy, EngineCrashed
 from diglot.core.events import Finished, Started, TextDelta, Usage
+from diglot.dialects.operation import Rendered
 from diglot.http.application import Access
-from diglot.http.journal import caller_of
+from diglot.http.journal import caller_of, naming
 from tests.http.talk import Talk
 from tests.http.test_websocket import served
-from tests.http.world import World
+from tests.http.world import Ids, World
 from tests.services.world import settle, until
 
 STREAM = b'{"stream": true}'
@@ -267,3 +268,12 @@ async def test_a_batch_of_one_caller_does_not_keep_another_waiting() -> None:
     await settle()
     assert ended.index("person") <= 2
     assert all(each.status == 200 for each in batch)
+
+
+def test_a_connection_that_is_refused_before_it_is_a_request_gets_a_name_too(caplog: pytest.LogCaptureFixture) -> None:
+    def refusal(_path: str, _fault: AnyFault) -> Rendered:
+        return Rendered(b"no", 503, headers={"retry-after": "1"})
+
+    reply = naming(refusal, Ids())("/s3cret", Busy(retry_after=1))
+    assert reply.headers == {"retry-after": "1", "x-request-id": "id0000000000000000000001"}
+    assert caplog.messages == ["refused a connection id=id0000000000000000000001 outcome=busy"]

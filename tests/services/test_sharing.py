@@ -3,6 +3,7 @@
 # ruff: noqa: D102  methods are the steps of a scenario
 
 import asyncio
+import contextlib
 from contextlib import aclosing
 
 import pytest
@@ -10,11 +11,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from diglot.core.request import Embedding, LoadOptions, Rerank, Residence
-from diglot.core.result import Embedded
+from diglot.core.compaction.budget import Budget
+from diglot.core.events import Finished, Started, TextDelta
+from diglot.core.items import Message, said
+from diglot.core.request import (
+    Conversation,
+    Embedding,
+    FetchResponse,
+    Generation,
+    LoadOptions,
+    Rerank,
+    Residence,
+    Respond,
+)
+from diglot.core.result import Embedded, Stored
+from diglot.services.admission import Turnstile
+from diglot.services.chunking import Chunks
 from diglot.services.embed import Embed
+from diglot.services.sharing import SharedEngine
+from diglot.services.summarise import Summarise
+from diglot.services.tally import Tally
 from diglot.services.visit import Stage, Visit
-from tests.services.world import World, encoder, generation, model, settle, until
+from tests.services.world import Clock, Loader, World, encoder, generation, model, settle, until
 
 BATCH = tuple("x" * (number % 50) for number in range(100))
 
@@ -243,3 +261,62 @@ async def _through(world: World, visit: Visit) -> None:
     async with aclosing(world.generate(generation(), visit=visit)) as events:
         async for _ in events:
             pass
+
+
+async def test_a_response_in_the_background_lets_others_go_first_and_is_counted_when_it_is_done() -> None:
+    world = OneSlot()
+    await world.words("first")
+    world.engine.gate.clear()
+    held = asyncio.create_task(world.words("person"))
+    await until(lambda: world.engine.busy)
+    request = Respond(generation=generation(), keep=True, background=True)
+    stored = [await world.desk.later(request, id=f"r{number}", caller="agent") for number in range(5)]
+    await until(lambda: world.waiting == 5)  # More than the queue holds: they take none of its places.
+    question = asyncio.create_task(world.words("person"))
+    await until(lambda: world.waiting == 6)
+    world.engine.gate.set()
+    await asyncio.gather(held, question)
+    unfinished = [(await world.desk.ask(FetchResponse(each.id))) for each in stored]
+    assert sum(each.status in ("queued", "in_progress") for each in unfinished if isinstance(each, Stored)) >= 4
+    totals = world.desk.totals.of("chat:latest")
+    await until(lambda: totals.requests[("generate", "ok")] == 5)
+    assert world.at_rest()
+
+
+async def test_a_conversation_that_is_folded_in_pieces_lets_others_in_between() -> None:
+    order: list[str] = []
+    turnstile = Turnstile(slots=1, queue=5, clock=Clock())
+    loader = Loader()
+    engine = await loader.load(model(), LoadOptions(), lambda *_: None)
+    lend = contextlib.nullcontext(engine)
+
+    async def person() -> None:
+        async with turnstile.turn("person"):
+            order.append("person")
+
+    async with turnstile.turn("agent") as turn:
+        shared = SharedEngine(turn, lambda: lend, pause=lambda: None, visit=Visit(), clock=Clock())
+        async with shared:
+            waiting = asyncio.create_task(person())
+            await until(lambda: turnstile.waiting)
+            items = tuple(said("user" if number % 2 else "assistant", f"words {number} " * 40) for number in range(20))
+            request = replace(generation(), prompt=Conversation(items))
+            engine.events = (Started(1), TextDelta('{"summary": "s", "retain_item_ids": []}'), Finished("stop"))
+            engine.window = 700
+            engine.count_tokens = tokens_of
+            tally = Tally(shared, request)
+            budget = Budget(whole=400, prose=100, retained=50, chosen=50, answer=100, offers=0, small=False)
+            chunks = Chunks(tally, items, offered=(), budget=budget, before=tokens_of(request), density=4.0)
+            summarise = Summarise(shared, request, items=items, chunks=chunks)
+            async with aclosing(summarise()) as steps:
+                async for _ in steps:
+                    pass
+            order.append("folded")
+    await waiting
+    assert len(engine.seen) > 1
+    assert order.index("person") < order.index("folded")
+
+
+def tokens_of(request: Generation) -> int:
+    assert isinstance(request.prompt, Conversation)
+    return sum(len(item.text) // 4 for item in request.prompt.items if isinstance(item, Message))

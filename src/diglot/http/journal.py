@@ -23,9 +23,12 @@ from typing import Any, Final
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from diglot.core.errors import AnyFault
 from diglot.core.ports import Clock, Ids
+from diglot.dialects.operation import Rendered
+from diglot.http.reply import Refusal
 from diglot.services.totals import Totals
-from diglot.services.visit import Visit
+from diglot.services.visit import Visit, kind_of
 
 log = logging.getLogger(__name__)
 
@@ -129,6 +132,18 @@ class Journalled:
             return
         with self._journal.entry(scope) as entry:
             await self._app({**scope, _ENTRY: entry}, receive, _naming(send, entry, scope))
+
+
+def naming(refusal: Refusal, ids: Ids) -> Refusal:
+    """Return what words refusals of connections, on which no request came so far as to get a name, with a name for each."""
+
+    def named(path: str, fault: AnyFault) -> Rendered:
+        reply = refusal(path, fault)
+        name = ids.new()
+        log.info("refused a connection id=%s outcome=%s", name, kind_of(fault))
+        return msgspec.structs.replace(reply, headers={**reply.headers, HEADER.decode(): name})
+
+    return named
 
 
 def entry_of(scope: Scope) -> Entry:

@@ -94,6 +94,7 @@ def _server(report: Report) -> Iterator[tuple[str, str]]:
     match report.answers:
         case Answers.DIGLOT:
             yield report.address, f"Diglot runs, loaded: {', '.join(report.loaded) or 'nothing'}"
+            yield "metrics", f"http://{report.address}/metrics, for Prometheus"
         case Answers.NOBODY:
             yield report.address, "no server runs"
         case other:
