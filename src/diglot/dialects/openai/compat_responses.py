@@ -16,7 +16,7 @@ COMPACT: Final = "POST /v1/responses/compact"
 COUNT: Final = "POST /v1/responses/input_tokens"
 
 _PROMPT: Final = (
-    "model keep_alive num_ctx options options.num_ctx options.num_batch options.num_thread options.num_gpu"
+    "keep_alive num_ctx options options.num_ctx options.num_batch options.num_thread options.num_gpu"
     " options.main_gpu options.use_mmap"
     " input input.type input.role input.content input.content.type input.content.text input.content.refusal"
     " input.content.image_url input.id input.phase input.summary input.summary.text"
@@ -84,6 +84,8 @@ def _lines(operation: str, fields: str, *, support: Support, note: str = "") -> 
 
 def _traits() -> Iterator[Trait]:
     for operation in (RESPONSES, COMPACT, COUNT):
+        note = "it makes the summary too; there is no other one that could be missing" if operation == COMPACT else ""
+        yield from _lines(operation, "model", support="honoured", note=note)
         yield from _lines(operation, _PROMPT, support="honoured")
         yield from _lines(
             operation, "input.content.file_data input.content.filename", support="honoured", note="files of text"
