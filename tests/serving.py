@@ -81,7 +81,7 @@ class Served:
         while "listening on" not in (line := self._lines.get(timeout=PATIENCE)):
             if not line:
                 pytest.fail("the server has ended:\n" + "".join(self.log))
-        self.url = line.split("listening on ")[1].split()[0]
+        self.url = line.split("listening on ")[1].split()[0].strip('"}')  # As text or as JSON.
 
     def ended(self) -> tuple[int, str]:
         """Wait for its end, and return its exit code and all of its log."""

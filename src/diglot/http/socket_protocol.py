@@ -44,6 +44,12 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         self._forget_stall()
         super().connection_lost(exc)
 
+    async def send(self, message: Any) -> None:
+        """Send a message. That a refusal ends the handshake is what uvicorn forgets, and then complains of."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            self.handshake_complete = True
+
     def shutdown(self) -> None:
         """Let the application end what it has begun; it closes the connection then. What never opened is closed now."""
         if self.handshake_complete and not self.close_sent:
