@@ -3,6 +3,7 @@
 import asyncio
 import io
 import struct
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from PIL import Image as Pil
 from diglot.core.errors import InvalidField
 from diglot.core.images import NotAnImage, image_of
 from diglot.core.items import Image
+from diglot.pictures import studio
 from diglot.pictures.gallery import Gallery
 from diglot.pictures.studio import Studio
 from tests.core.test_images import chunk, extended, jpeg, lossless, lossy, png
@@ -175,11 +177,23 @@ async def test_a_request_that_is_called_off_leaves_no_decoder_behind() -> None:
 
 async def test_a_decoder_gets_none_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIGLOT_KEY", "s3cret")
-    studio = Studio(pixels=PIXELS, patience=PATIENCE, environment={"PATH": "/nowhere"})
-    async with studio._process() as process:  # noqa: SLF001  nothing else shows it
+    bare = Studio(pixels=PIXELS, patience=PATIENCE, environment={"PATH": "/nowhere"})
+    async with bare._process() as process:  # noqa: SLF001  nothing else shows it
         assert psutil.Process(process.pid).environ() == {"PATH": "/nowhere"}
 
 
 def decoders() -> list[psutil.Process]:
     children = psutil.Process().children(recursive=True)
     return [each for each in children if each.is_running() and "diglot.pictures" in " ".join(each.cmdline())]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to it")
+async def test_a_decoder_that_would_take_too_much_memory_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(studio, "_BYTES_PER_PIXEL", 0)  # As if a decoder took far more than it should.
+    monkeypatch.setattr(studio, "_BASE_BYTES", 300 * 1024**2)
+    look, size = gallery(pixels=9000 * 9000), (9000, 9000)
+    flat = io.BytesIO()
+    Pil.new("RGB", size).save(flat, "PNG", compress_level=1)
+    await look.check([image_of(drawn("PNG"))])
+    with pytest.raises(InvalidField, match=r"images\[0\]: the image is damaged"):
+        await look.check([Image(flat.getvalue(), "image/png")])

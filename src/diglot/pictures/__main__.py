@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import sys
 import warnings
+from contextlib import suppress
 from typing import BinaryIO
 
 from PIL import Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
@@ -34,7 +35,8 @@ def _hold_to(memory: int) -> None:
     if sys.platform != "win32":
         import resource  # noqa: PLC0415  only there
 
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        with suppress(ValueError, OSError):  # macOS may not; the limit on pixels holds there alone.
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
 def _look_at(kind: str, data: bytes, *, pixels: int, out: BinaryIO) -> None:
