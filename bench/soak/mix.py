@@ -84,7 +84,8 @@ def _kind(text: str) -> str:
         said = said["response"]
     error = said.get("error") if isinstance(said, dict) else None
     if isinstance(error, dict):
-        return str(error.get("code") or error.get("type"))
+        code = str(error.get("code") or error.get("type"))
+        return _plain(str(error.get("message"))) if code == "server_error" else code  # All that a stream may say.
     return _plain(error) if isinstance(error, str) else ""
 
 

@@ -22,19 +22,21 @@ from bench.soak.server import Quiet, Soaked
 
 CLIENTS: Final = 6
 KILL_EVERY: Final = 20
+LOOKS: Final = ("/health", "/metrics", "/api/ps")
+"""What is asked all the while, for it must not wait for those who compute."""
 _SETTLE: Final = 60.0
 _TICK: Final = 0.25
 
 
 class Tally:
-    """What came of the requests, by card and by kind, and how long `/health` took meanwhile, in seconds."""
+    """What came of the requests, by card and by kind, and how many seconds those who only look waited meanwhile."""
 
     def __init__(self) -> None:
         self.ways: Counter[tuple[str, str]] = Counter()
         self.refusals: Counter[str] = Counter()
         self.surprises: Counter[str] = Counter()
         self.slowest: dict[str, float] = {}
-        self.health: list[float] = []
+        self.looks: dict[str, list[float]] = {path: [] for path in LOOKS}
         self.kills = 0
 
     @property
@@ -74,7 +76,7 @@ class Run:
         """Play for a while, then count. Every request is awaited."""
         self._until = time.monotonic() + seconds
         async with asyncio.TaskGroup() as group:
-            beside = group.create_task(self._look_at_health())
+            beside = group.create_task(self._look())
             clients = [group.create_task(self._client(Random(self._random.random()))) for _ in range(CLIENTS)]
             await asyncio.wait(clients)
             beside.cancel()
@@ -106,12 +108,13 @@ class Run:
                 return
             self.tally.kills += 1
 
-    async def _look_at_health(self) -> None:
+    async def _look(self) -> None:
         async with self._connected() as client:
             while True:
-                begun = time.monotonic()
-                (await client.get("/health")).raise_for_status()
-                self.tally.health.append(time.monotonic() - begun)
+                for path, seconds in self.tally.looks.items():
+                    begun = time.monotonic()
+                    (await client.get(path)).raise_for_status()
+                    seconds.append(time.monotonic() - begun)
                 await asyncio.sleep(_TICK)
 
     async def _settled(self) -> Quiet:

@@ -64,8 +64,9 @@ def report(tally: Tally, quiets: Sequence[Quiet], log: str) -> Iterator[str]:
     server = slope([(each.at, each.resident / 1e3) for each in quiets])
     engines = slope([(each.at, each.engines / 1e3) for each in quiets])
     yield f"memory slope after the first stretch: server {server:+.0f} kB/min, engines {engines:+.0f} kB/min"
-    yield f"loop lag, looked at from inside: {_spread([lag for each in quiets for lag in each.lags])}"
-    yield f"GET /health, from outside:       {_spread(tally.health)}"
+    yield f"{'loop lag, from inside:':33}{_spread([lag for each in quiets for lag in each.lags])}"
+    for path, seconds in tally.looks.items():
+        yield f"{f'GET {path}, from outside:':33}{_spread(seconds)}"
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:

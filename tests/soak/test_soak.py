@@ -1,15 +1,17 @@
 """A minute of the soak, and that it would see what it looks for."""
 
+import json
 import re
 import subprocess
 import sys
 from typing import Any, Final
 
+import httpx2
 import msgspec
 import pytest
 
 from bench.soak.leaving import leavers
-from bench.soak.mix import Card, Ending, deck
+from bench.soak.mix import Card, Ending, deck, streamed
 from bench.soak.running import CLIENTS, Tally
 from bench.soak.server import Quiet
 from bench.soak.verdict import faults, report, slope
@@ -98,6 +100,33 @@ def test_more_hurt_than_were_killed_is_seen_and_so_is_a_traceback() -> None:
     assert list(faults(tally(*hurt, kills=2), [WELL, WELL], "")) == []
     assert "hurt by 1 kills" in next(faults(tally(*hurt, kills=1), [WELL, WELL], ""))
     assert "1 tracebacks" in next(faults(tally(), [WELL, WELL], "Traceback (most recent call last):"))
+
+
+FAILED: Final = {
+    "type": "response.failed",
+    "response": {"error": {"code": "server_error", "message": "the engine ended unexpectedly"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "ending"),
+    [
+        ("/api/chat", '{"done":false}\n{"done":true}\n', Ending("answered")),
+        (
+            "/api/chat",
+            '{"done":false}\n{"error":"the engine of model x ended unexpectedly"}\n',
+            Ending("refused", "engine_crashed"),
+        ),
+        ("/api/chat", '{"done":false}\n', Ending("lost", 'a stream without an end: {"done":false}\n')),
+        ("/v1/chat/completions", "data: {}\n\ndata: [DONE]\n\n", Ending("answered")),
+        ("/v1/chat/completions", 'data: {"error":{"code":"odd"}}\n\n', Ending("refused", "odd")),
+        ("/v1/responses", f"event: x\ndata: {json.dumps(FAILED)}\n\n", Ending("refused", "engine_crashed")),
+    ],
+)
+async def test_a_stream_is_an_answer_a_refusal_or_lost(path: str, text: str, ending: Ending) -> None:
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, text=text))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://x") as client:
+        assert await streamed(client, path, {}) == ending
 
 
 def test_a_slope_is_that_of_the_line() -> None:
