@@ -27,7 +27,7 @@ import httpx2
 T = TypeVar("T")
 _READ: Final = 1 << 16
 _PIECE: Final = 1 << 19
-_GATHER: Final = 0.02
+_GATHER: Final = 0.05
 """Seconds that a piece is gathered for, so that what comes slowly is told of in time."""
 _NEXT: Final = 2.0
 """Seconds after which another address of a host is tried."""
@@ -119,7 +119,7 @@ class Lines(httpx2.AsyncBaseTransport):
     """Reads up to `most` connections at once, and keeps them for the next request to the same origin."""
 
     def __init__(self, *, most: int, secure: ssl.SSLContext | None = None) -> None:
-        self._secure = secure or httpx2.create_ssl_context()
+        self._secure = secure
         self._threads = ThreadPoolExecutor(most, "line")
         self._open: set[Line] = set()
         self._idle: list[Line] = []
@@ -184,6 +184,8 @@ class Lines(httpx2.AsyncBaseTransport):
         self._open.add(line)
         if origin[0] == "https":
             try:
+                if self._secure is None:  # It takes reading all the certificates that this machine trusts.
+                    self._secure = await self.run(httpx2.create_ssl_context)
                 await self.run(line.secure, self._secure)
             except BaseException:
                 self.give_back(line)
