@@ -76,9 +76,9 @@ async def test_one_text_waits_for_a_piece_of_anothers_batch_and_not_for_all_of_i
     world.engine.gate.set()
     await asyncio.gather(batch, single)
     sizes = [len(each.inputs) for each in world.engine.seen if isinstance(each, Embedding)]
-    assert sizes == [32, 1, 32, 32, 4]
+    assert sizes == [16, 1, 16, 16, 16, 16, 16, 4]
     assert batch.result().vectors == tuple((float(len(each)),) for each in BATCH)
-    assert batch.result().input_tokens == 20  # Five for each piece, as this engine has it.
+    assert batch.result().input_tokens == 35  # Five for each piece, as this engine has it.
     assert world.at_rest()
 
 
@@ -87,7 +87,7 @@ async def test_a_batch_that_nobody_waits_behind_keeps_its_slot() -> None:
     visit = Visit.at(0)
     await world.many(Embedding(residence=Residence(model="encoder"), inputs=BATCH), visit=visit)
     assert world.loader.begun == ["encoder:latest"]
-    assert len(world.engine.seen) == 4
+    assert len(world.engine.seen) == 7
     assert visit.stage == "prefill"
 
 
@@ -107,7 +107,7 @@ async def test_documents_are_ranked_in_pieces_in_their_order() -> None:
     request = Rerank(residence=Residence(model="ranker"), query="q", documents=BATCH)
     ranked = await world.many.rerank(request)
     assert ranked.scores == tuple(float(len(each)) for each in BATCH)
-    assert ranked.input_tokens == 20
+    assert ranked.input_tokens == 35
 
 
 async def test_between_two_answers_to_one_prompt_others_have_theirs() -> None:

@@ -25,9 +25,9 @@ from diglot.services.visit import Visit
 
 T = TypeVar("T", str, str | tuple[int, ...])
 
-_PIECE = 32
-_PIECE_LENGTH = 32_768
-"""Texts, and characters or tokens, that are done at one go: a few seconds' work for a small encoder on one core."""
+_PIECE = 16
+_PIECE_LENGTH = 16_384
+"""Texts, and characters or tokens, that are done at one go: a second or less for a small encoder on one core."""
 
 
 class Embed:
