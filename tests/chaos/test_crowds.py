@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.chaos.talking import DOORS, Door, RawCall, whole
+from tests.chaos.talking import DOORS, Door, RawCall, nothing_left, whole
 from tests.serving import PATIENCE, Served, serving_script, until
 
 SLOTS, QUEUE, CLIENTS = 4, 8, 200
@@ -17,6 +17,7 @@ SCRIPT = {"slots": SLOTS, "replies": [{"when": "hold", "say": "Held", "hang": Tr
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving_script(tmp_path_factory.mktemp("crowd"), SCRIPT, "--queue", str(QUEUE)) as made:
+        assert whole(made, DOORS[0]).status_code == 200
         yield made
 
 
@@ -32,7 +33,7 @@ def test_as_many_as_there_are_slots_and_places_are_streamed_to_and_the_others_re
     served: Served, door: Door
 ) -> None:
     """Nobody who is let in ends before all others are refused; who waits comes in when one inside leaves."""
-    with ExitStack() as stack:
+    with nothing_left(served), ExitStack() as stack:
         calls = [stack.enter_context(RawCall(served, door, "hold", stream=True)) for _ in range(CLIENTS)]
         answered: list[RawCall] = []
         while len(answered) < CLIENTS - QUEUE:
@@ -60,13 +61,16 @@ def test_as_many_as_there_are_slots_and_places_are_streamed_to_and_the_others_re
 def test_as_many_as_there_are_slots_and_places_may_wait_for_a_whole_answer_and_the_others_are_refused(
     served: Served, door: Door
 ) -> None:
-    with ExitStack() as stack:
+    with nothing_left(served), ExitStack() as stack:
         calls = [stack.enter_context(RawCall(served, door, "hold", stream=False)) for _ in range(CLIENTS)]
         while len(calls) > SLOTS + QUEUE:
             for call in spoken(calls):
                 calls.remove(call)
                 assert_refused(call, door)
-        assert whole(served, door).status_code == 503
+        with RawCall(
+            served, door, "Well?", stream=False
+        ) as late:  # The same client once more: a new one would be let in.
+            assert_refused(late, door)
         assert not select.select(calls, [], [], 0)[0]
     assert_at_rest(served, door)
 

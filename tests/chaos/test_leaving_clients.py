@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.talking import DOORS, Door, RawCall, settle, streaming, whole
+from tests.chaos.talking import DOORS, Door, RawCall, nothing_left, settle, streaming, whole
 from tests.serving import CHAT, Served, serving_script, serving_starters, until
 
 pytestmark = pytest.mark.timeout(240)  # Real engines, on whatever machine this is.
@@ -35,17 +35,19 @@ def is_answered(served: Served, door: Door) -> bool:
 def test_who_leaves_while_the_prompt_is_read_stops_the_reading(real: Served, door: Door, *, stream: bool) -> None:
     before = real.log_count("processing task")
     stopped = real.log_count("cancel task")
-    with RawCall(real, door, LONG, stream=stream, model=CHAT):
-        until(lambda: real.log_count("processing task") > before)
-    until(lambda: is_answered(real, door))
+    with nothing_left(real):
+        with RawCall(real, door, LONG, stream=stream, model=CHAT):
+            until(lambda: real.log_count("processing task") > before)
+        until(lambda: is_answered(real, door))
     assert real.log_count("cancel task") == stopped + 1
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.path)
 def test_who_leaves_in_the_middle_of_a_stream_stops_it(real: Served, door: Door) -> None:
-    with streaming(real, door, "Tell me a long story.", model=CHAT) as stream:
-        stream.read_until("}")
-    until(lambda: is_answered(real, door))
+    with nothing_left(real):
+        with streaming(real, door, "Tell me a long story.", model=CHAT) as stream:
+            stream.read_until("}")
+        until(lambda: is_answered(real, door))
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])

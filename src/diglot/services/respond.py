@@ -71,7 +71,7 @@ class Responses:
         scratch: ResponseStore | None = None,
         visit: Visit | None = None,
     ) -> AsyncGenerator[Event]:
-        """Yield the events of the answer and remember it under the id `response`."""
+        """Yield the events of the answer and remember it under the id `response`, as of when it `began`."""
         assembly = Assembly()
         record: Stored | None = None
         store = self._store if request.keep else scratch
