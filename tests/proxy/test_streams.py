@@ -58,7 +58,7 @@ class Behind:
 async def behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Behind]:
     """Serve the script behind nginx."""
     loader = ScriptedLoader(SCRIPT)
-    monkeypatch.setattr(app, "engines_of", lambda *_: (loader, (ScriptedModels(SCRIPT),)))
+    monkeypatch.setattr(app, "engines_of", lambda *_, **__: (loader, (ScriptedModels(SCRIPT),)))
     settings = Settings(home=folder / "home", read_ollama=False, key=KEY, hosts=(NAME,))
     (folder / "nginx").mkdir()
     async with serving(app.build(settings)) as served:
