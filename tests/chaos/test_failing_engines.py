@@ -26,6 +26,8 @@ from tests.chaos.talking import (
 )
 from tests.serving import CHAT, Served, serving, starter_folder, until
 
+pytestmark = pytest.mark.timeout(240)  # Many processes, on whatever machine this is.
+
 STAND_IN = Path(__file__).parent / "llama"
 LOADING = {
     "missing": "the engine refused its files or the options",
