@@ -143,8 +143,9 @@ class Residency:
                 ):
                     yield engine
         finally:
-            if turnstile.idle:
-                self._turnstiles.pop(model.ref, None)
+            # Who gave up while he waited may come here after the last one left, and find the next one's.
+            if turnstile.idle and self._turnstiles.get(model.ref) is turnstile:
+                del self._turnstiles[model.ref]
 
     @asynccontextmanager
     async def lease(self, model: Model, options: LoadOptions, keep_alive: float | None = None) -> AsyncIterator[Engine]:
