@@ -1,6 +1,7 @@
 """The guard: by Host, by Origin, by key. Rows are (header, whether it may call)."""
 
 import hmac
+import logging
 from typing import Any
 
 import pytest
@@ -107,6 +108,18 @@ async def test_a_preflight_is_answered_as_the_call_would_be(origin: str, may: bo
         for name in ("Authorization", "X-Api-Key", "Content-Type", "x-stainless-os"):
             assert name in reply.headers["access-control-allow-headers"]
         assert "POST" in reply.headers["access-control-allow-methods"]
+
+
+@pytest.mark.parametrize("header", ["host", "origin"])
+async def test_what_a_stranger_wrote_stands_in_no_log_above_debug(
+    header: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        assert (await World().get("GET", "/a-path", headers={header: "http://a.stranger"})).status == 403
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+    assert "outcome=forbidden" in caplog.text
+    assert "stranger" not in caplog.text
+    assert "a-path" not in caplog.text
 
 
 async def test_every_page_may_call_where_the_setting_says_so() -> None:

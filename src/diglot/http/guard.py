@@ -115,7 +115,9 @@ class Guard:
 
     async def _refuse(self, scope: Scope, send: Send, fault: AnyFault) -> None:
         entry_of(scope).visit.outcome = kind_of(fault)
-        log.warning("refused %s %r: %s", scope.get("method", "WEBSOCKET"), scope["path"], fault.message)
+        log.debug(
+            "refused %s: %s", scope["path"], fault.message
+        )  # A client's words; the journal has a line of its own.
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
