@@ -19,6 +19,7 @@ from diglot.core.items import Image
 from diglot.pictures import studio
 from diglot.pictures.gallery import Gallery
 from diglot.pictures.studio import Studio
+from diglot.pictures.wire import picture_bytes
 from tests.core.test_images import chunk, extended, jpeg, lossless, lossy, png
 from tests.services.world import until
 
@@ -182,9 +183,36 @@ async def test_a_decoder_gets_none_of_the_settings(tmp_path: Path, monkeypatch: 
         assert psutil.Process(process.pid).environ() == {"PATH": "/nowhere"}
 
 
+async def test_a_decoder_that_still_has_much_to_say_when_it_is_ended_holds_nobody_up() -> None:
+    noise = image_of(drawn("WEBP", (400, 400), mode="RGBA", lossless=True))
+    async with asyncio.timeout(PATIENCE):
+        async with Studio(pixels=400 * 400, patience=PATIENCE)._process() as process:  # noqa: SLF001  as above
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(picture_bytes(noise.media_type, noise.data))
+            await until(lambda: process.stdout._paused)  # type: ignore[union-attr]  # noqa: SLF001  nobody reads
+    assert process.returncode is not None
+
+
+async def test_a_decoder_takes_no_code_from_the_folder_where_the_server_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "PIL").mkdir()
+    (tmp_path / "PIL" / "__init__.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    await gallery().check([image_of(drawn("PNG"))])
+
+
 def decoders() -> list[psutil.Process]:
-    children = psutil.Process().children(recursive=True)
-    return [each for each in children if each.is_running() and "diglot.pictures" in " ".join(each.cmdline())]
+    """Return our own decoders that run, and not those of a server that another test has started."""
+    return [each for each in psutil.Process().children() if "diglot.pictures" in command_of(each)]
+
+
+def command_of(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # It has ended while we looked.
+        return ""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to it")

@@ -65,7 +65,7 @@ class Studio:
     async def _process(self) -> AsyncIterator[asyncio.subprocess.Process]:
         memory = _BASE_BYTES + _BYTES_PER_PIXEL * self._pixels
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "diglot.pictures", str(self._pixels), str(memory)),
+            *(sys.executable, "-P", "-m", "diglot.pictures", str(self._pixels), str(memory)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -76,7 +76,7 @@ class Studio:
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
-            await asyncio.shield(process.wait())
+            await asyncio.shield(process.communicate())  # What it said last is read: before, Python 3.11 sees no end.
 
 
 async def _write(target: asyncio.StreamWriter, images: Sequence[Image]) -> None:
