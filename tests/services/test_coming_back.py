@@ -1,10 +1,11 @@
 """Who waits, gives up, lets others in between and comes back: nothing of it changes how many there are, or who stays."""
 
 import asyncio
+from contextlib import aclosing
 
 from diglot.core.request import LoadOptions
 from diglot.services.visit import Visit
-from tests.services.world import World, model, settle
+from tests.services.world import World, generation, model, settle, until
 
 
 class OneSlot(World):
@@ -28,6 +29,19 @@ class OneSlot(World):
 
         return asyncio.create_task(stay()), leave
 
+    def answers(self, count: int, *, keep_alive: float | None = None) -> asyncio.Task[None]:
+        """Make several answers one after the other in a task, each when the gate is open."""
+
+        async def work() -> None:
+            who = Visit.at(0, caller="several")
+            async with self.residency.turn(model(), LoadOptions(), keep_alive, visit=who) as engine:
+                for _ in range(count):
+                    async with aclosing(engine.generate(generation())) as events:
+                        async for _ in events:
+                            pass
+
+        return asyncio.create_task(work())
+
 
 async def test_who_gives_up_while_the_last_one_leaves_and_another_comes_makes_no_second_slot() -> None:
     world = OneSlot()
@@ -46,3 +60,52 @@ async def test_who_gives_up_while_the_last_one_leaves_and_another_comes_makes_no
     await asyncio.gather(last, other, further)
     assert waiting.cancelled()
     assert world.most == 1
+
+
+async def test_a_model_that_is_to_go_at_once_waits_for_who_comes_back_and_then_goes() -> None:
+    world = OneSlot(keep_alive=0)
+    world.loader.gate.clear()
+    several = world.answers(3)
+    await settle()
+    between, leave = world.enter("between")
+    world.loader.gate.set()
+    await until(lambda: world.inside)
+    assert not several.done()
+    leave.set()
+    await asyncio.gather(several, between)
+    await settle()
+    assert world.loader.begun == ["chat:latest"]
+    assert not world.loader.open
+
+
+async def test_a_model_that_goes_with_its_last_user_goes_where_he_does_not_come_back() -> None:
+    world = OneSlot(keep_alive=0)
+    world.loader.gate.clear()
+    several = world.answers(3)
+    await settle()
+    between, leave = world.enter("between")
+    world.loader.gate.set()
+    await until(lambda: world.inside)
+    leave.set()
+    await until(lambda: not world.inside)
+    several.cancel()
+    await asyncio.wait({several, between})
+    await settle()
+    assert several.cancelled()
+    assert not world.loader.open
+
+
+async def test_an_unload_is_not_forgotten_by_who_lets_others_in_between() -> None:
+    world = OneSlot()
+    world.loader.gate.clear()
+    several = world.answers(3)
+    await settle()
+    between, leave = world.enter("between")
+    await settle()
+    await world.residency.unload(model())
+    world.loader.gate.set()
+    await until(lambda: world.inside)
+    leave.set()
+    await asyncio.gather(several, between)
+    await settle()
+    assert not world.loader.open

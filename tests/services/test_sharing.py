@@ -298,7 +298,7 @@ async def test_a_conversation_that_is_folded_in_pieces_lets_others_in_between() 
             order.append("person")
 
     async with turnstile.turn("agent") as turn:
-        shared = SharedEngine(turn, lambda: lend, pause=lambda: None, visit=Visit(), clock=Clock())
+        shared = SharedEngine(turn, lambda: lend, away=contextlib.nullcontext, visit=Visit(), clock=Clock())
         async with shared:
             waiting = asyncio.create_task(person())
             await until(lambda: turnstile.waiting)

@@ -42,9 +42,6 @@ from diglot.services.visit import Visit, kind_of
 
 log = logging.getLogger(__name__)
 
-_MOMENT = 60.0
-"""Seconds that a model stays for somebody who lets others in between, and never comes back."""
-
 
 class Resident:
     """One model in memory, or on its way there."""
@@ -58,6 +55,7 @@ class Resident:
         self.keep_alive = keep_alive
         self.used_at = 0
         self.users = 0
+        self.awaited = 0  # How many let others in between, and come back.
         self.loaded = 0.0
         self.draining = False
         self.mourned = False
@@ -136,7 +134,7 @@ class Residency:
                     SharedEngine(
                         turn,
                         lambda: self.lease(model, options, keep_alive),
-                        pause=lambda: self._hold_over(model),
+                        away=lambda: self._held_over(model),
                         visit=visit,
                         clock=self._clock,
                     ) as engine,
@@ -289,11 +287,11 @@ class Residency:
         resident.users -= 1
         if resident.users or resident.ending is not None:
             return
-        if resident.draining or resident.failed or not resident.keep_alive:
+        if resident.draining or resident.failed or not (resident.keep_alive or resident.awaited):
             self._end(resident)
             return
         self._touch(resident)
-        if not math.isinf(resident.keep_alive):
+        if resident.keep_alive and not math.isinf(resident.keep_alive):
             resident.leaves_at = self._seconds() + resident.keep_alive
             resident.timer = asyncio.create_task(self._expire(resident), name=f"expire {resident.model.name}")
 
@@ -352,11 +350,20 @@ class Residency:
             resident.mourned = True
             self.totals.of(resident.model.name).crashes += 1
 
-    def _hold_over(self, model: Model) -> None:
-        """Keep for a moment what goes with its last user: he will be back."""
+    @contextmanager
+    def _held_over(self, model: Model) -> Iterator[None]:
+        """Keep what goes with its last user while he lets others in between. It still makes room where that is needed."""
         resident = self._residents.get(model.ref)
-        if resident is not None and not resident.keep_alive:
-            resident.keep_alive = _MOMENT
+        if resident is None:
+            yield
+            return
+        resident.awaited += 1
+        try:
+            yield
+        finally:
+            resident.awaited -= 1
+            if not (resident.users or resident.awaited or resident.keep_alive):
+                self._end(resident)
 
     def _drain(self, resident: Resident) -> None:
         """Let nobody new in, and end it with its last user."""

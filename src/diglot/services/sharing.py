@@ -13,7 +13,7 @@ Invariant: while it waits for its turn it holds neither slot nor engine.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, aclosing
 from types import TracebackType
 from typing import Self
 
@@ -27,20 +27,20 @@ from diglot.services.visit import Visit
 
 
 class SharedEngine:
-    """Whatever engine is lent now. Implements `core.ports.Engine`. `pause` is called before it is given back for a while."""
+    """Whatever engine is lent now. Implements `core.ports.Engine`. `away` lasts while it is given back for a while."""
 
     def __init__(
         self,
         turn: Turn,
         lend: Callable[[], AbstractAsyncContextManager[Engine]],
         *,
-        pause: Callable[[], None],
+        away: Callable[[], AbstractContextManager[None]],
         visit: Visit,
         clock: Clock,
     ) -> None:
         self._turn = turn
         self._lend = lend
-        self._pause = pause
+        self._away = away
         self._visit = visit
         self._clock = clock
         self._lease = AsyncExitStack()
@@ -124,11 +124,11 @@ class SharedEngine:
                 yield event
 
     async def _give_way(self) -> None:
-        self._pause()
-        await self._lease.aclose()
-        self._visit.reach("queue", self._clock.monotonic_ns())
-        await self._turn.give_way()
-        await self._borrow()
+        with self._away():
+            await self._lease.aclose()
+            self._visit.reach("queue", self._clock.monotonic_ns())
+            await self._turn.give_way()
+            await self._borrow()
 
     async def _borrow(self) -> None:
         self._visit.reach("load", self._clock.monotonic_ns())
