@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from diglot.core.assemble import gather
-from diglot.core.errors import EngineCrashed, NoSpace, UnknownResponse
+from diglot.core.errors import Busy, EngineCrashed, NoSpace, UnknownResponse
 from diglot.core.events import Finished, Started, TextDelta
 from diglot.core.items import Item, said
 from diglot.core.request import CancelResponse, Conversation, CountTokens, FetchResponse, ForgetResponse, Respond
@@ -204,6 +204,17 @@ async def test_going_down_ends_what_runs_in_the_background() -> None:
     await world.desk.close()
     assert world.responses.get("one").status == "cancelled"
     assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+
+async def test_no_more_go_on_in_the_background_than_may_also_where_all_ask_at_once() -> None:
+    world = World()
+    await answer(world, asking("hi"), "zero")
+    world.engine.gate.clear()
+    asked = [world.desk.later(asking("hi", background=True), id=f"r{number}") for number in range(70)]
+    begun = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(each) for each in begun] == [Stored] * 64 + [Busy] * 6
+    await world.desk.close()
+    await world.desk.later(asking("hi", background=True), id="later")  # What was refused has left nothing behind.
 
 
 async def test_a_background_request_that_is_wrong_is_refused_at_once() -> None:

@@ -60,6 +60,7 @@ class Responses:
         self._clock = clock
         self._totals = totals or Totals()
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._beginning = 0
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="responses")
 
     async def answer(
@@ -111,12 +112,16 @@ class Responses:
     async def later(self, request: Respond, *, response: str, caller: str = "") -> Stored:
         """Begin an answer that goes on without the client. `Busy` when too many do already."""
         visit = Visit.at(self._clock.monotonic_ns(), caller=caller, background=True)
-        if len(self._running) >= _BACKGROUND:
+        if len(self._running) + self._beginning >= _BACKGROUND:
             raise Busy(retry_after=10, message="too many responses run in the background")
-        request = await self._resolved(request)
-        await self._continued(request, None)  # What is wrong with the request is said now.
-        record = replace(self._begun(request, response), status="queued")
-        await self._put(self._store, record)
+        self._beginning += 1
+        try:
+            request = await self._resolved(request)
+            await self._continued(request, None)  # What is wrong with the request is said now.
+            record = replace(self._begun(request, response), status="queued")
+            await self._put(self._store, record)
+        finally:
+            self._beginning -= 1
         task = asyncio.create_task(self._in_background(request, record, visit), name=f"response {response}")
         self._running[response] = task
         task.add_done_callback(lambda _: self._running.pop(response, None))
