@@ -16,6 +16,7 @@ from diglot.core.items import Image, Message, said
 from diglot.core.model import Capabilities, Defaults
 from diglot.core.recipe import Example
 from diglot.core.request import Conversation, Generation, LoadOptions, Overflow, RawPrompt, Sampling
+from diglot.services.visit import Visit
 from tests.services.world import World, generation, model, settle, until
 
 
@@ -127,6 +128,15 @@ async def test_a_load_that_fails_is_told_before_the_first_event() -> None:
     with pytest.raises(LoadFailed):
         await anext(world.generate(generation()))
     assert is_at_rest(world)
+
+
+async def test_the_prompt_of_several_choices_is_counted_once_and_so_is_what_of_it_was_in_the_cache() -> None:
+    world = World()
+    await gather(world.generate(generation()))
+    world.engine.events = [Started(2), TextDelta("a"), Finished("stop", Usage(input=2, output=1, cached=1))]
+    visit = Visit()
+    await gather(world.generate(replace(generation(), choices=3), visit=visit))
+    assert visit.usage == Usage(input=2, output=3, cached=1)
 
 
 async def test_choices_come_one_after_the_other_and_start_once() -> None:

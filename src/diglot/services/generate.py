@@ -98,7 +98,8 @@ class Generate:
                             visit.add(Usage(input=event.input_tokens))
                             yield replace(event, model=model.name)
                         case Finished():
-                            visit.add(replace(event.usage, input=0))
+                            # All choices have one prompt, which is counted once.
+                            visit.add(replace(event.usage, input=0, cached=0 if event.choice else event.usage.cached))
                             total = self._clock.monotonic_ns() - begun
                             yield replace(event, timings=replace(event.timings, total=total, load=loaded))
                         case _:
