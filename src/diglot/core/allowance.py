@@ -55,24 +55,24 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Toolbox:
-    """Takes in the tools of one request, one by one, up to what is allowed."""
+    """Takes in the tools of one request, one by one, wherever they stand in it, up to what its `allowance` says."""
 
     def __init__(self, allowance: Allowance) -> None:
-        self._allowance = allowance
+        self.allowance = allowance
         self._tools = 0
         self._values = 0
 
     def admit(self, count: int, *, field: str) -> None:
         """Raise TooMany where `count` further tools in `field` would be too many."""
-        if (tools := self._tools + count) > self._allowance.tools:
-            raise TooMany(field, count=tools, limit=self._allowance.tools, kind="tools")
+        if (tools := self._tools + count) > self.allowance.tools:
+            raise TooMany(field, count=tools, limit=self.allowance.tools, kind="tools")
 
     def take(self, tool: ToolSpec, *, field: str) -> ToolSpec:
         """Return the tool, which stands in `field`. Raises TooMany where it is one too many, or its schema too much."""
         self.admit(1, field=field)
         self._tools += 1
         self._values += values_of(tool.parameters)
-        if self._values > self._allowance.schema_values:
-            limit = self._allowance.schema_values
+        if self._values > self.allowance.schema_values:
+            limit = self.allowance.schema_values
             raise TooMany(field, count=self._values, limit=limit, kind="schema values")
         return tool

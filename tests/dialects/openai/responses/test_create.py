@@ -8,6 +8,7 @@ from openai.types.responses import CompactedResponse, Response
 from openai.types.responses.input_token_count_response import InputTokenCountResponse
 
 from diglot.core import errors
+from diglot.core.allowance import Allowance
 from diglot.core.assemble import Assembly
 from diglot.core.events import Event, ReasoningDelta, Started, TextDelta, Usage
 from diglot.core.items import Message, Text, said
@@ -314,3 +315,17 @@ def test_a_fault_on_a_socket_holds_what_http_would_say_beside_it() -> None:
     event = json.loads(SOCKETS[0].error(errors.Busy(retry_after=1.5)))
     assert (event["type"], event["status"], event["headers"]) == ("error", 503, {"Retry-After": "2"})
     assert event["error"]["code"] == "server_busy"
+
+
+@pytest.mark.parametrize(("most", "fits"), [(3, True), (2, False)])
+def test_tools_count_together_wherever_they_stand(most: int, fits: bool) -> None:  # noqa: FBT001  a row of a table
+    def tools(*names: str) -> list[dict[str, Any]]:
+        return [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in names]
+
+    body = {"input": [{"role": "user", "content": "hi"}, {"type": "additional_tools", "tools": tools("a", "b")}]}
+    sent = Wire(json.dumps({"model": "tiny", "tools": tools("c"), **body}).encode(), allowance=Allowance(tools=most))
+    if fits:
+        assert isinstance(create.parse(sent).request, Respond)
+    else:
+        with pytest.raises(errors.TooMany, match="tools: 3 tools are more than the limit of 2"):
+            create.parse(sent)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from openai.types.responses import ResponseItem
 from pydantic import TypeAdapter
 
-from diglot.core.allowance import Allowance
+from diglot.core.allowance import Allowance, Toolbox
 from diglot.core.errors import AnyFault, Fault
 from diglot.core.items import Compaction, Item, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from diglot.core.request import Reference
@@ -25,7 +25,7 @@ _ITEM: Final[TypeAdapter[Any]] = TypeAdapter(ResponseItem)
 
 def taken(*items: Any) -> tuple[Item, ...]:
     """Return what becomes of items."""
-    return received(msgspec.Raw(json.dumps(items).encode()), Allowance()).items
+    return received(msgspec.Raw(json.dumps(items).encode()), Toolbox(Allowance())).items
 
 
 def shown(items: tuple[Item, ...], **query: str) -> dict[str, Any]:
@@ -196,8 +196,8 @@ def test_a_local_shell_names_its_call_by_its_id() -> None:
 
 
 def test_a_text_is_what_the_user_says() -> None:
-    assert received(msgspec.Raw(b'"hi"'), Allowance()).items == (Message(role="user", content=(Text("hi"),)),)
-    assert received(msgspec.Raw(b'""'), Allowance()).items == (Message(role="user", content=(Text(""),)),)
+    assert received(msgspec.Raw(b'"hi"'), Toolbox(Allowance())).items == (Message(role="user", content=(Text("hi"),)),)
+    assert received(msgspec.Raw(b'""'), Toolbox(Allowance())).items == (Message(role="user", content=(Text(""),)),)
 
 
 def test_what_is_not_said_is_no_obstacle() -> None:
@@ -236,7 +236,7 @@ def test_a_compaction_goes_by_two_names_and_knows_where_it_stood() -> None:
 @pytest.mark.parametrize("kind", ["web_search_call", "mcp_call", "configuration_update", "of_next_year"])
 def test_an_item_of_an_unknown_kind_is_kept_byte_for_byte(kind: str) -> None:
     raw = b'{ "type" : "%s",\n "n": 1.0e2, "id":"x", "text": "\\u00e9\\ud83d\\ude00" }' % kind.encode()
-    items = received(msgspec.Raw(b"[" + raw + b"]"), Allowance()).items
+    items = received(msgspec.Raw(b"[" + raw + b"]"), Toolbox(Allowance())).items
     assert items == (Opaque(kind, raw.decode()),)
     record = Stored(id=STAMP.id, status="completed", created=0.0, input=items)
     again = msgspec.json.decode(msgspec.json.encode(record), type=Stored)
@@ -247,7 +247,7 @@ def test_an_item_of_an_unknown_kind_is_kept_byte_for_byte(kind: str) -> None:
 @given(value=st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=4), indent=st.none() | st.integers(0, 2))
 def test_whatever_an_unknown_item_holds_survives(value: dict[str, Any], indent: int | None) -> None:
     raw = json.dumps({"type": "of_next_year", **{f"x{key}": each for key, each in value.items()}}, indent=indent)
-    items = received(msgspec.Raw(f"[{raw}]".encode()), Allowance()).items
+    items = received(msgspec.Raw(f"[{raw}]".encode()), Toolbox(Allowance())).items
     record = msgspec.json.decode(
         msgspec.json.encode(Stored(id="a", status="completed", created=0.0, input=items)), type=Stored
     )
@@ -257,9 +257,9 @@ def test_whatever_an_unknown_item_holds_survives(value: dict[str, Any], indent: 
 def test_a_reference_tells_where_its_item_is() -> None:
     item = {"type": "item_reference", "id": f"msg_{STAMP.id}_2"}
     where = {0: Reference(STAMP.id, output=2, field="input[0].id")}
-    assert received(msgspec.Raw(json.dumps([item]).encode()), Allowance()).references == where
+    assert received(msgspec.Raw(json.dumps([item]).encode()), Toolbox(Allowance())).references == where
     del item["type"]
-    assert received(msgspec.Raw(json.dumps([item]).encode()), Allowance()).references == where
+    assert received(msgspec.Raw(json.dumps([item]).encode()), Toolbox(Allowance())).references == where
 
 
 REFUSED: Final[tuple[tuple[Any, str], ...]] = (

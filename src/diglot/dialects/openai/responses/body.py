@@ -107,10 +107,11 @@ class Understood(msgspec.Struct, frozen=True):
 def understand(body: ResponseBody, allowance: Allowance, *, keep: bool = True) -> Understood:
     """Read a body. `keep` is whether the response is stored where the body does not say. Raises faults."""
     _refuse(body)
-    given = received(body.input, allowance)
+    toolbox = Toolbox(allowance)
+    given = received(body.input, toolbox)
     if not (given.items or given.trigger or body.previous_response_id):
         raise InvalidField("input", "is required" if is_null(body.input) else "must not be empty")
-    tools = declared(body.tools or (), Toolbox(allowance), field="tools")
+    tools = declared(body.tools or (), toolbox, field="tools")
     store = keep if body.store is None else body.store
     view = View(echo=_echo(body, store=store), open_text=not (body.reasoning and _summary(body.reasoning)))
     respond = Respond(

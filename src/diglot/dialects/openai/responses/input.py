@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from diglot.core.allowance import Allowance, Toolbox
+from diglot.core.allowance import Toolbox
 from diglot.core.errors import InvalidField, MalformedBody, UnsupportedField
 from diglot.core.foreign import UNREADABLE
 from diglot.core.images import LINK
@@ -143,16 +143,19 @@ _INPUT = msgspec.json.Decoder(str | list[msgspec.Raw] | None)
 _TRIGGER: Final = "compaction_trigger"
 
 
-def received(raw: msgspec.Raw, allowance: Allowance) -> Received:
-    """Read the input: a text, or items. Raises InvalidField and UnsupportedField with the place of what is wrong, and TooMany."""
+def received(raw: msgspec.Raw, toolbox: Toolbox) -> Received:
+    """Read the input: a text, or items, with their tools for the toolbox.
+
+    Raises InvalidField and UnsupportedField with the place of what is wrong, and TooMany.
+    """
     given = _given(raw)
     if isinstance(given, str):
         return Received((Message(role="user", content=(Text(given),)),))
-    allowance.admit_messages(len(given), field="input", kind="items")
-    reading = _Reading(allowance)
+    toolbox.allowance.admit_messages(len(given), field="input", kind="items")
+    reading = _Reading(toolbox)
     for index, each in enumerate(given):
         reading.take(each, f"input[{index}]")
-    allowance.admit_contents(reading.items, field="input")
+    toolbox.allowance.admit_contents(reading.items, field="input")
     return Received(tuple(reading.items), tuple(reading.found), reading.references, reading.trigger)
 
 
@@ -167,9 +170,9 @@ def _given(raw: msgspec.Raw) -> str | list[msgspec.Raw]:
 class _Reading:
     """The items so far."""
 
-    def __init__(self, allowance: Allowance) -> None:
-        self.links = allowance.links
-        self.toolbox = Toolbox(allowance)
+    def __init__(self, toolbox: Toolbox) -> None:
+        self.links = toolbox.allowance.links
+        self.toolbox = toolbox
         self.items: list[Item] = []
         self.found: list[ToolSpec] = []
         self.references: dict[int, Reference] = {}
