@@ -268,3 +268,12 @@ def test_the_process_apart_converts_and_tells_why_not(bert: Path) -> None:
     (bert / "config.json").unlink()
     with pytest.raises(CannotConvert, match=r"^config\.json is missing$"):
         convert_apart(bert, bert / "apart.gguf")
+
+
+def test_the_process_apart_takes_no_code_from_the_folder_where_it_was_started(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numpy.py").write_text("raise SystemExit('a stranger')")
+    monkeypatch.chdir(tmp_path)
+    convert_apart(bert, bert / "apart.gguf", element="f32")
+    assert read_header(bert / "apart.gguf").tensors

@@ -29,7 +29,7 @@ def convert_apart(source: Path, target: Path, *, element: Element = "f16") -> No
 
     Matrices are stored as `element`, everything else as 32-bit floats. Raises CannotConvert.
     """
-    command = [sys.executable, "-m", __name__, str(source), str(target), element]
+    command = [sys.executable, "-P", "-m", __name__, str(source), str(target), element]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603 (our own module)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no reason was given"]
