@@ -201,6 +201,6 @@ def _joined(link: str, place: str) -> str:
 def _host(url: SplitResult) -> str:
     """Return the host as resolvers and certificates name it."""
     try:
-        return (url.hostname or "").encode("idna").decode("ascii") if ":" not in url.netloc[:1] else url.hostname or ""
+        return (url.hostname or "").encode("idna").decode("ascii")
     except UnicodeError:
         raise CannotFetch("the link is none") from None
