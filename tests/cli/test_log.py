@@ -74,6 +74,11 @@ def test_a_record_that_brings_fields_has_them_as_members() -> None:
     assert "message" not in found
 
 
+def test_a_secret_is_taken_out_of_a_field_too() -> None:
+    found = written(lambda log: log.info("as words", extra={"fields": {"id": "my-s3cret-request", "status": 200}}))
+    assert (found["id"], found["status"]) == ("my-***-request", 200)
+
+
 def test_a_traceback_is_a_member_of_its_object() -> None:
     def broken(log: logging.Logger) -> None:
         try:

@@ -63,7 +63,8 @@ class JsonFormatter(LineFormatter):
             "level": record.levelname.lower(),
             "logger": record.name.removeprefix(_OURS),
         }
-        known |= getattr(record, "fields", None) or {"message": self._written(record.getMessage())}
+        fields = getattr(record, "fields", None) or {"message": record.getMessage()}
+        known |= {name: self._written(value) if isinstance(value, str) else value for name, value in fields.items()}
         if record.exc_info:
             known["trace"] = self._written(self.formatException(record.exc_info))
         return msgspec.json.encode(known).decode()
