@@ -6,6 +6,7 @@ Neighbours: `serve` and `doctor`.
 
 from __future__ import annotations
 
+import errno
 import socket
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from diglot.settings import Settings
 
 PATIENCE: Final = 3.0
 _BACKLOG: Final = 2048  # As uvicorn has it.
+_NOT_HERE: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 _Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]
 
 
@@ -37,13 +39,23 @@ def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
     """Give sockets that listen, one for each address that the host's name stands for. Port 0 takes a free one.
 
     From here on nobody else gets the port (bound alone it could be bound again), and who connects waits until
-    somebody accepts. Raises OSError.
+    somebody accepts. An address that this machine does not have is left out where it has another one: `localhost` may
+    stand for IPv6 too where that is switched off. Raises OSError.
     """
     with ExitStack() as stack:
         sockets: list[socket.socket] = []
+        lacking: OSError | None = None
         for address in dict.fromkeys(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)):
-            sockets.append(stack.enter_context(_bound(address, sockets[0].getsockname()[1] if sockets else port)))
-            sockets[-1].listen(_BACKLOG)
+            try:
+                sockets.append(stack.enter_context(_bound(address, sockets[0].getsockname()[1] if sockets else port)))
+            except OSError as error:
+                if error.errno not in _NOT_HERE:
+                    raise
+                lacking = error
+            else:
+                sockets[-1].listen(_BACKLOG)
+        if lacking is not None and not sockets:
+            raise lacking
         yield sockets
 
 
