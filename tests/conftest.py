@@ -5,6 +5,7 @@ Coroutine tests run by themselves (pytest-asyncio, auto). The JS clients and Nod
 """
 
 import ipaddress
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,15 @@ settings.register_profile(  # For `make fuzz`: other examples each time, and man
     "fuzz", max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck)
 )
 settings.load_profile("house")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_proxy_to_here() -> Iterator[None]:
+    """Let clients reach this machine without the proxy that it may have, and the processes that tests start too."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("no_proxy", "NO_PROXY"):
+            patch.setenv(name, ",".join(filter(None, (os.environ.get(name), "localhost", "127.0.0.1", "::1"))))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

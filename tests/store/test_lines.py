@@ -10,6 +10,7 @@ import ssl
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.request import getproxies
 
 import httpx2
 import pytest
@@ -81,12 +82,21 @@ async def host() -> AsyncIterator[Host]:
         yield host
 
 
+@pytest.fixture(autouse=True)
+def _nobody_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the proxy of this machine: the way over one is not read in threads."""
+    for name in getproxies():
+        monkeypatch.delenv(f"{name}_proxy", raising=False)
+        monkeypatch.delenv(f"{name}_proxy".upper(), raising=False)
+
+
 @pytest.fixture
 async def web() -> AsyncIterator[Web]:
+    before = threading.enumerate()
     web = Web(Anonymous(), stall=30)
     yield web
     await web.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("line")]
+    assert not [each for each in threading.enumerate() if each not in before and each.name.startswith("line")]
 
 
 async def fetched(web: Web, url: str) -> bytes:
@@ -130,6 +140,12 @@ async def test_of_several_addresses_the_first_that_answers_is_taken(
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", several)
     assert await fetched(web, f"http://several.example:{port}/chunks") == b"fourto"
+
+
+async def test_what_comes_slowly_is_told_of_when_it_comes(web: Web, host: Host) -> None:
+    """Four bytes of a hundred, and no more for as long as anybody waits."""
+    async with web.open("GET", httpx2.URL(f"{host.url}/stuck")) as response:
+        assert await anext(pieces(response)) == b"some"
 
 
 async def test_an_answer_that_ends_early_is_broken(web: Web, host: Host) -> None:

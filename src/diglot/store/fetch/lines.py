@@ -11,6 +11,7 @@ Invariant: no thread reads a connection that was given up for longer than it tak
 from __future__ import annotations
 
 import asyncio
+import math
 import select
 import socket
 import ssl
@@ -77,11 +78,12 @@ class Line:
         """Return what has come by now: half a megabyte at most, and nothing only at the end. Raises OSError, HTTPException."""
         with self._held:
             assert self._reply is not None  # noqa: S101  read before it was asked
-            until, parts, size = time.monotonic() + _GATHER, [], 0
-            while size < _PIECE and (data := self._reply.read(_READ)):
+            until, parts, size = math.inf, [], 0
+            while data := self._reply.read1(_READ):  # Not `read`, which waits until it has as much as was asked for.
                 parts.append(data)
                 size += len(data)
-                if time.monotonic() > until:
+                until = min(until, time.monotonic() + _GATHER)
+                if size >= _PIECE or size == self._left or not self._goes_on(until):
                     break
             if self._left is not None:
                 self._left -= size
@@ -96,11 +98,18 @@ class Line:
         self._reply.close()
         self.free = not self._reply.will_close
 
-    def is_quiet(self) -> bool:
-        """Whether nothing has come since the last answer, not even the end."""
+    def _goes_on(self, until: float) -> bool:
+        """Whether more comes by then; of what has no length, whether it is there: its end may lie in a buffer already."""
+        left = until - time.monotonic()
+        return left > 0 and not self.is_quiet(left if self._left is not None else 0.0)
+
+    def is_quiet(self, seconds: float = 0.0) -> bool:
+        """Whether nothing has come since the last answer or piece, not even the end, and nothing does for so long."""
+        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+            return False
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        return not poll.poll(0)
+        return not poll.poll(seconds * 1000)
 
     def shut(self) -> None:
         """Let a thread that waits here wait no longer."""
