@@ -195,3 +195,9 @@ def test_the_models_of_a_script_have_names() -> None:
 )  # fmt: skip
 def test_samples_are_valid(schema: dict[str, object]) -> None:
     jsonschema.validate(sample(schema), schema)
+
+
+def test_a_sample_of_a_schema_that_grows_without_end_ends() -> None:
+    names = [f"p{number}" for number in range(30)]
+    node = {"type": "object", "properties": {name: {"$ref": "#/$defs/n"} for name in names}, "required": names}
+    assert len(json.dumps(sample({"$defs": {"n": node}, "$ref": "#/$defs/n"}))) < 200_000

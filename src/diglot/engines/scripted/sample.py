@@ -17,7 +17,7 @@ _ROOM = 10_000
 def sample(schema: Any, *, root: Any = None, depth: int = _DEPTH, room: int = _ROOM) -> Any:
     """Return a value valid under `schema`; references are looked up in `root`."""
     root = schema if root is None else root
-    if not isinstance(schema, Mapping) or not depth:
+    if not isinstance(schema, Mapping) or not depth or not room:
         return {}
     if "$ref" in schema:
         return sample(_found(root, str(schema["$ref"])), root=root, depth=depth - 1, room=room)
@@ -53,8 +53,11 @@ def _of_type(kind: str, schema: Mapping[str, Any], *, root: Any, depth: int, roo
             return [sample(items, root=root, depth=depth, room=room // count) for _ in range(count)]
         case _:
             properties = schema.get("properties", {})
-            names = schema.get("required", ())
-            return {name: sample(properties.get(name, {}), root=root, depth=depth, room=room) for name in names}
+            names = tuple(schema.get("required", ()))
+            return {
+                name: sample(properties.get(name, {}), root=root, depth=depth, room=room // len(names))
+                for name in names[:room]
+            }
 
 
 def _found(root: Any, reference: str) -> Any:
