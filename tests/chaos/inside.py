@@ -97,11 +97,11 @@ class House(HttpWorld):
         assert not any(each.users for each in self.residency._residents.values())  # noqa: SLF001
         await self.clock.advance(1e6)
         for _ in range(1000):
-            if self.census() == self.before:
+            if self.census() <= self.before:
                 break
             await asyncio.to_thread(bool)  # The last to know may be a thread of the pool.
             await settle()
-        assert self.census() == self.before
+        assert self.census() <= self.before  # Fewer where what a test before left to the collector of garbage is gone.
 
     def call(self, entrance: Entrance, *, stream: bool, model: str = "chat", unfinished: bool = False) -> Exchange:
         """Begin a request."""

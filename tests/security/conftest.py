@@ -49,6 +49,7 @@ def trap() -> Iterator[Trap]:
     """A trap for one test."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield Trap(listening)
+        listening.shutdown(socket.SHUT_RDWR)  # Closing alone would leave the thread where it waits.
 
 
 @pytest.fixture(scope="session")
