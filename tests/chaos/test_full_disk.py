@@ -1,6 +1,7 @@
 """A disk that is full: who needs it is told, who does not is served, nothing half-written stays, and all is well once there is room."""
 
 import hashlib
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,7 +56,7 @@ class Disk:
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disk]:
     place = tmp_path_factory.mktemp("disk")
     mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "none", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a file system of one's own cannot be had here")
     yield Disk(place)
     subprocess.run(["umount", "-l", str(place)], check=True)

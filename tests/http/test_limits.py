@@ -235,8 +235,14 @@ async def test_over_a_web_socket_the_limits_are_the_same(
 @pytest.fixture(scope="module")
 def stern(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
     """Where a server listens whose bounds on heads and connections are within reach."""
-    home = tmp_path_factory.mktemp("home")
-    with serving_script(home, {}, "--max-head", "2000", "--head-timeout", "0.3", "--max-connections", "2") as served:
+    with serving_script(tmp_path_factory.mktemp("stern"), {}, "--max-head", "2000", "--max-connections", "2") as served:
+        yield "127.0.0.1", int(served.url.rpartition(":")[2])
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """Where one listens that waits for no head. It is another one: who is slow must not be taken for one too many."""
+    with serving_script(tmp_path_factory.mktemp("hasty"), {}, "--head-timeout", "0.3") as served:
         yield "127.0.0.1", int(served.url.rpartition(":")[2])
 
 
@@ -258,15 +264,18 @@ def test_a_head_that_is_too_large_is_told_in_the_form_of_its_path(stern: tuple[s
     assert (status, error["message"], error["code"]) == (431, words, "head_too_large")
 
 
-def test_a_head_that_does_not_come_is_told_so(stern: tuple[str, int]) -> None:
-    status, error = said(stern, b"GET /v1/models HTTP/1.1\r\n")
+def test_a_head_that_does_not_come_is_told_so(hasty: tuple[str, int]) -> None:
+    status, error = said(hasty, b"GET /v1/models HTTP/1.1\r\n")
     assert (status, error["code"]) == (408, "request_timeout")
     assert error["message"] == "the head of the request did not arrive within 0.3 seconds"
 
 
 def test_one_connection_too_many_is_told_when_to_come_back(stern: tuple[str, int]) -> None:
-    with socket.create_connection(stern), socket.create_connection(stern):
+    with socket.create_connection(stern) as one, socket.create_connection(stern) as two:
         status, error = said(stern, b"")
+        for line in (one, two):  # Both have to be gone when the next test comes.
+            line.shutdown(socket.SHUT_WR)
+            assert line.recv(1) == b""
     assert (status, error["message"]) == (503, "too many connections are open")
 
 
