@@ -51,6 +51,7 @@ class Behind:
             event_hooks={"request": [named]},
             verify=self.proxy.trust,
             trust_env=False,
+            timeout=60.0,
         )
 
 
