@@ -136,6 +136,14 @@ def test_what_is_left_out_is_noted_for_the_log() -> None:
         assert create.parse(wire(body)).notes == (UNHELD,)
 
 
+def test_no_word_of_a_client_is_in_a_note_and_there_are_few_of_them() -> None:
+    kinds = ["mcp", "web_search_2025_08_26", "web_search_preview", *(f"s3cret{number}" for number in range(100))]
+    notes = create.parse(wire({"input": "hi", "tools": [{"type": kind} for kind in kinds]})).notes
+    assert notes == tuple(
+        f"a tool of the kind {kind!r} was left out: nothing here runs it" for kind in ("mcp", "web_search", "unknown")
+    )
+
+
 REFUSED: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({"tools": [{"name": "look"}]}, "tools[0].type"),
     ({"tools": [{"type": "function"}]}, "tools[0].name"),

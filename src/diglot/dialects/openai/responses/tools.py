@@ -22,7 +22,8 @@ from diglot.dialects.openai.responses.calls import LOCAL_SHELL, PATCH, SEARCH, S
 from diglot.dialects.openai.responses.raw import kind_of, read
 from diglot.dialects.openai.tools import FunctionBody, GrammarBody, Name, function_spec, lark_of, named
 
-_LONGEST_NOTE: Final = 40
+_ELSEWHERE: Final = ("web_search", "file_search", "code_interpreter", "image_generation", "computer", "mcp")
+"""How the kinds begin that OpenAI's servers run; some go on with a date. What else a client writes is in no log."""
 
 
 class FormatBody(msgspec.Struct):
@@ -154,7 +155,7 @@ def _declared(raw: msgspec.Raw, path: str) -> tuple[Iterable[ToolSpec], tuple[st
         case None:
             raise InvalidField(f"{path}.type", "is required")
         case _:
-            return (), (kind[:_LONGEST_NOTE],)
+            return (), (next((known for known in _ELSEWHERE if kind.startswith(known)), "unknown"),)
 
 
 def _namespace(raw: msgspec.Raw, path: str) -> Iterable[ToolSpec]:
