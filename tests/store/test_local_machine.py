@@ -35,10 +35,10 @@ def crashing_after(steps: int) -> Iterator[list[str]]:
     crashed: list[str] = []
     left = iter(range(steps))
 
-    def step(temporary: Path, path: Path) -> None:
+    def step(temporary: Path, path: Path, *, lasting: bool = True) -> None:
         if next(left, None) is None:
             raise Crash
-        SETTLE(temporary, path)
+        SETTLE(temporary, path, lasting=lasting)
 
     with pytest.MonkeyPatch.context() as patch:
         for module in ("files", "local"):

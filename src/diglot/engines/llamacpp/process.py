@@ -22,7 +22,7 @@ import msgspec
 
 from diglot.core.errors import LoadFailed
 from diglot.engines.llamacpp.launch import Failed, Launch, Ready, Report
-from diglot.engines.llamacpp.vitals import computed, resident
+from diglot.engines.llamacpp.vitals import computed, ended, resident
 
 _log = logging.getLogger(__name__)
 _LINES_KEPT = 40
@@ -105,7 +105,7 @@ class ChildProcess:
     @property
     def alive(self) -> bool:
         """Whether it runs, is not being stopped and was not given up."""
-        return not self._stopping and not self.given_up and not self._watch.done()
+        return not (self._stopping or self.given_up or self._watch.done() or ended(self.pid))
 
     @property
     def stopped(self) -> bool:

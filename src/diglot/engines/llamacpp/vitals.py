@@ -1,4 +1,4 @@
-"""Vitals: what the system says of the process that holds a model. Only Linux says it.
+"""Vitals: what the system says of the process that holds a model. Only Linux says all of it.
 
 Reads `/proc` and decides nothing. Neighbours: `process` asks.
 
@@ -22,6 +22,16 @@ def computed(child: int) -> int:
     """Return the processor time that a child, or the program that it hosts, has taken, in ticks."""
     # proc_pid_stat(5): utime and stime, the 14th and the 15th field; the second one ends with the only bracket.
     return sum(_number(host, "stat", field) for host in _hosts(child) for field in (11, 12))
+
+
+def ended(child: int) -> bool:
+    """Say whether a child of this process has ended, also where nobody has been told yet. False where none can say."""
+    if not hasattr(os, "waitid"):
+        return False
+    try:  # Without WNOWAIT the end would be taken from whoever waits for it.
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # It was waited for.
+        return True
 
 
 def _hosts(child: int) -> list[int]:
