@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.docs.pages import blocks_of
-from tests.serving import ROOT, free_port, until
+from tests.serving import ROOT, until
 
 PAGE: Final = "docs/proxy.md"
 NAME: Final = "models.example"
@@ -108,11 +108,6 @@ class Proxy:
         there: dict[str, Any] = {"host": "127.0.0.1", "port": self.port, "ssl": self.trust, "proxy": None}
         return websockets.connect(uri, additional_headers=token, **there)
 
-    def is_listening(self) -> bool:
-        """Whether a connection is taken."""
-        with socket.socket() as attempt:
-            return attempt.connect_ex(("127.0.0.1", self.port)) == 0
-
     def log(self) -> str:
         """Return what it has complained of."""
         return (self.folder / "error.log").read_text()
@@ -125,10 +120,17 @@ def as_its_name(request: httpx2.Request) -> None:
 
 @contextmanager
 def proxying(folder: Path, upstream: int) -> Iterator[Proxy]:
-    """Run nginx before a port of this machine."""
+    """Run nginx before a port of this machine. It takes over a socket that listens already: nobody else gets that port."""
     nginx = program()
     make_certificate(folder)
-    port = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as listening, running(nginx, folder, listening, upstream) as proxy:
+        yield proxy
+
+
+@contextmanager
+def running(nginx: Path, folder: Path, listening: socket.socket, upstream: int) -> Iterator[Proxy]:
+    """Run nginx on a socket."""
+    port = listening.getsockname()[1]
     (folder / "conf.d").mkdir()
     text = filled_in(
         configuration(),
@@ -140,12 +142,19 @@ def proxying(folder: Path, upstream: int) -> Iterator[Proxy]:
     (folder / "conf.d/diglot.conf").write_text(text)
     (folder / "nginx.conf").write_text(_AROUND.format(folder=folder) + ("user root;\n" if os.geteuid() == 0 else ""))
     libraries = [str(each) for each in _UNPACKED.glob("usr/lib/*-linux-*")] if _UNPACKED in nginx.parents else []
-    env = os.environ | {"LD_LIBRARY_PATH": os.pathsep.join(libraries)}
+    handed = listening.fileno()
+    env = os.environ | {
+        "LD_LIBRARY_PATH": os.pathsep.join(libraries),
+        "NGINX": f"{handed};",
+    }  # As its own upgrade does.
     command = [str(nginx), "-p", str(folder), "-c", str(folder / "nginx.conf")]
-    with (folder / "said.log").open("w") as said, subprocess.Popen(command, env=env, stderr=said) as process:
+    with (
+        (folder / "said.log").open("w") as said,
+        subprocess.Popen(command, env=env, stderr=said, pass_fds=[handed]) as process,
+    ):
         proxy = Proxy(port, folder)
         try:
-            until(lambda: process.poll() is not None or proxy.is_listening())
+            until(lambda: process.poll() is not None or (folder / "nginx.pid").exists())
             assert process.poll() is None, (folder / "said.log").read_text()
             yield proxy
         finally:
