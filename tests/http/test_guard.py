@@ -176,10 +176,12 @@ async def test_keys_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatc
     assert compared == [(b"wrong", b"secret")]
 
 
-async def test_a_refusal_writes_one_line_of_log_whatever_the_path(caplog: pytest.LogCaptureFixture) -> None:
-    await World().get("GET", "/a\nforged line", headers={"host": "evil.example"})
-    (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("diglot")]
-    assert "\n" not in line
+async def test_a_refusal_forges_no_line_of_log_whatever_the_path(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        await World().get("GET", "/a\nforged line", headers={"host": "evil.example"})
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("diglot")]
+    assert any("forged line" in line for line in lines)
+    assert not any("\n" in line for line in lines)
 
 
 @pytest.mark.parametrize(("host", "code"), [("localhost", 1000), ("evil.example", 1008)])

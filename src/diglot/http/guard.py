@@ -115,9 +115,8 @@ class Guard:
 
     async def _refuse(self, scope: Scope, send: Send, fault: AnyFault) -> None:
         entry_of(scope).visit.outcome = kind_of(fault)
-        log.debug(
-            "refused %s: %s", scope["path"], fault.message
-        )  # A client's words; the journal has a line of its own.
+        # These are a client's words; the journal has a line without them.
+        log.debug("refused %r: %s", scope["path"], fault.message)
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:

@@ -88,7 +88,8 @@ def main() -> None:
     try:
         port, server = start(launch)
     except Exception as error:  # noqa: BLE001  the border of this process: whatever it is, the parent must know
-        report(Failed(str(error) or type(error).__name__))
+        # llama.cpp writes its log in a thread of its own: what it had to say may be lost with the process.
+        report(Failed(f"{launch.model}: {str(error) or type(error).__name__}"))
         os._exit(1)
     report(Ready(port))
     with contextlib.suppress(OSError):
