@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from tests.serving import until
 from tests.store.arriving import WEIGHTS
 from tests.store.registry import Registry, digest_of
 
+PART = 1 << 17
 WORK = """
 import asyncio, sys
 from pathlib import Path
@@ -57,15 +59,18 @@ async def test_what_came_before_the_kill_is_not_fetched_again(
     there.put("me/tiny:1", ("model", WEIGHTS))
     there.pace = threading.Semaphore(14)  # Three parts of three pieces, and some more.
     name = f"{there.host}/me/tiny:1"
-    _kill(store.root, name, lambda _: _parts_are_there(store.root))
+    _kill(store.root, name, lambda _: until(lambda: _whole(store.root)))
+    kept = _whole(store.root)
     there.seen.clear()
     there.pace.release(1 << 16)
     [_ async for _ in supply.pull(read_source(name), insecure=True)]
     assert store.resolve(ModelRef.parse(name)).weights.read_bytes() == WEIGHTS
-    assert len(there.asked(digest_of(WEIGHTS))) < 8
+    asked = [each.headers["range"] for each in there.asked(digest_of(WEIGHTS)) if "range" in each.headers]
+    assert kept
+    assert not kept & {int(each.removeprefix("bytes=").partition("-")[0]) for each in asked}
 
 
-def _kill(root: Path, name: str, reached: Callable[[str], bool]) -> None:
+def _kill(root: Path, name: str, reached: Callable[[str], object]) -> None:
     """Let a process of its own pull, and kill it where it has reached something, after a line of its."""
     command = [sys.executable, "-c", WORK, str(root), name]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
@@ -76,7 +81,7 @@ def _kill(root: Path, name: str, reached: Callable[[str], bool]) -> None:
         child.kill()
 
 
-def _parts_are_there(root: Path) -> bool:
-    """Wait until a part is whole, which is remembered at once."""
-    until(lambda: list((root / "blobs").glob("*-partial-parts")))
-    return True
+def _whole(root: Path) -> set[int]:
+    """Return where the parts begin of which it is remembered that they are whole."""
+    states = [json.loads(path.read_bytes()) for path in root.glob("blobs/*-partial-parts")]
+    return {place * PART for state in states for place, done in enumerate(state["done"]) if done == PART}
