@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.report import Line, at_least, at_most
-from bench.sides import Served, served
+from bench.sides import Served, served, surroundings
 from diglot.dialects.ollama import DIALECT as OLLAMA
 from diglot.dialects.openai import DIALECT as OPENAI
 from diglot.dialects.operation import Wire
@@ -106,9 +106,12 @@ def _starting(scale: float) -> Iterator[Line]:
             resident.append(server.resident / _MB)
     yield Line("start to healthy, without a model", tuple(ready), "{:.2f}", unit="s", target=at_most(1))
     yield Line("server process, resident, without a model", tuple(resident), "{:.0f}", unit="MB", target=at_most(80))
-    bare = [_took(lambda: subprocess.run([sys.executable, "-c", ""], check=True)) for _ in range(rounds)]
+    env = surroundings()
+    bare = [_took(lambda: subprocess.run([sys.executable, "-c", ""], check=True, env=env)) for _ in range(rounds)]
     command = [sys.executable, "-m", "diglot", "--version"]
-    version = [_took(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)) for _ in range(rounds)]
+    version = [
+        _took(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=env)) for _ in range(rounds)
+    ]
     note = f"Python alone takes {sorted(bare)[rounds // 2] * 1000:.0f} ms"
     yield Line("diglot --version", tuple(each * 1000 for each in version), "{:.0f}", unit="ms", note=note)
 

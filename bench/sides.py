@@ -63,15 +63,20 @@ def served(home: Path, *flags: str, cores: Sequence[int] = ()) -> Iterator[Serve
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     command = [sys.executable, "-m", "diglot", "serve", "--port", str(port), "--home", str(home), "--log", "warning"]
-    env = {name: value for name, value in os.environ.items() if not name.startswith("DIGLOT_")}
     begun = time.perf_counter()
-    with subprocess.Popen([*command, *flags], stderr=subprocess.DEVNULL, env=env) as process:
+    with subprocess.Popen([*command, *flags], stderr=subprocess.DEVNULL, env=surroundings()) as process:
         try:
             pin(process.pid, cores)
             _wait_until_healthy(process, port)
             yield Served(process, port, ready=time.perf_counter() - begun)
         finally:
             process.terminate()
+
+
+def surroundings() -> dict[str, str]:
+    """Return the environment of what is measured: ours, without what changes what Diglot does or how it starts."""
+    strange = ("DIGLOT_", "PYTHONDONTWRITEBYTECODE")  # The latter makes every start compile everything anew.
+    return {name: value for name, value in os.environ.items() if not name.startswith(strange)}
 
 
 def pin(pid: int, cores: Sequence[int]) -> None:

@@ -44,7 +44,12 @@ async def test_an_answer_begins_with_started_and_ends_with_one_finished(engine: 
     assert kinds[-1] is Finished
     assert kinds.count(Started) == kinds.count(Finished) == 1
     assert set(kinds[1:-1]) == {TextDelta}
-    assert isinstance(events[0], Progress)
+
+
+async def test_of_a_long_prompt_is_told_how_much_is_read(engine: Engine) -> None:
+    first, *_ = await events_of(engine.generate(asked("word " * 250, most=1)))
+    assert isinstance(first, Progress)
+    assert first.done < first.total
 
 
 async def test_usage_adds_up(engine: Engine) -> None:

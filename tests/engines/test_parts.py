@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ from diglot.engines.llamacpp.child import parameters
 from diglot.engines.llamacpp.launch import Launch
 from diglot.engines.llamacpp.loader import LlamaLoader
 from diglot.engines.llamacpp.program import arguments
-from diglot.engines.peer.body import Target, prompt_body
+from diglot.engines.peer.body import Target, generation_body, prompt_body
 from diglot.engines.peer.hosts import LLAMA_CPP
 from diglot.engines.scripted.loader import ScriptedLoader
 from diglot.engines.scripted.models import ScriptedModels
@@ -110,6 +111,12 @@ def test_a_projector_and_adapters_are_handed_to_either_host() -> None:
     assert [each.path for each in params.lora_adapters] == ["/a.gguf", "/b.gguf"]
     line = " ".join(arguments(launch, port=1, key_file=Path("key")))
     assert "--mmproj /p.gguf --lora /a.gguf --lora /b.gguf" in line
+
+
+@pytest.mark.parametrize(("words", "told"), [(9, "timings_per_token"), (300, "return_progress")])
+def test_only_of_a_prompt_that_takes_time_the_engine_is_asked_how_far_it_is(words: int, told: str) -> None:
+    _, body = generation_body(asked("word " * words), Target("any", LLAMA_CPP))
+    assert {"timings_per_token", "return_progress"} & json.loads(body).keys() == {told}
 
 
 @pytest.mark.parametrize("kind", ["image/png", "image/jpeg", "image/webp"])

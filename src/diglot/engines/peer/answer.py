@@ -31,7 +31,7 @@ from diglot.core.salvage import CallSalvage, Piece
 from diglot.core.tools import WrittenCall, callable_tools, flat_name, forced_calls, restore
 from diglot.engines.peer.body import forced_tools
 from diglot.engines.peer.calls import CallPieces
-from diglot.engines.peer.chunks import ChoiceChunk, Chunk, ProgressChunk, UsageChunk
+from diglot.engines.peer.chunks import ChoiceChunk, Chunk, ProgressChunk, TimingsChunk, UsageChunk
 from diglot.engines.peer.logprobs import token_logprobs
 
 _LONGEST = 1e12  # Milliseconds, some thirty years.
@@ -56,7 +56,7 @@ class Answer:
         self._text: list[str] = []
         self._logprobs: list[TokenLogprob] = []
         self._usage = UsageChunk()
-        self._timings: Timings | None = None
+        self._timings: TimingsChunk | None = None
         self._began = self._first = time.monotonic_ns()
         self._calls = 0
         self.started = False
@@ -70,11 +70,9 @@ class Answer:
         if chunk.prompt_progress is not None and not self.started:
             return [self._progress(chunk.prompt_progress)]
         if chunk.timings is not None:
-            self._timings = Timings(
-                prefill=_nanoseconds(chunk.timings.prompt_ms), decode=_nanoseconds(chunk.timings.predicted_ms)
-            )
+            self._timings = chunk.timings
         for choice in chunk.choices:
-            if not self.started:
+            if not (self.started or _says_nothing(choice)):
                 events.append(self._start())
             self._choice(choice, events)
         return events
@@ -99,6 +97,8 @@ class Answer:
     def _start(self) -> Started:
         self.started = True
         self._first = time.monotonic_ns()
+        if self._timings is not None and not self._usage.prompt_tokens:
+            self._usage.prompt_tokens = self._timings.cache_n + self._timings.prompt_n
         return Started(input_tokens=self._usage.prompt_tokens, model=self._model)
 
     def _progress(self, chunk: ProgressChunk) -> Progress:
@@ -180,7 +180,15 @@ class Answer:
         now = time.monotonic_ns()
         if self._timings is None:
             return Timings(total=now - self._began, prefill=self._first - self._began, decode=now - self._first)
-        return Timings(total=now - self._began, prefill=self._timings.prefill, decode=self._timings.decode)
+        prefill, decode = _nanoseconds(self._timings.prompt_ms), _nanoseconds(self._timings.predicted_ms)
+        return Timings(total=now - self._began, prefill=prefill, decode=decode)
+
+
+def _says_nothing(choice: ChoiceChunk) -> bool:
+    """Whether this only opens the stream: the numbers come with the first token."""
+    delta = choice.delta
+    empty = delta is not None and not (delta.content or delta.reasoning_content or delta.reasoning or delta.tool_calls)
+    return empty and choice.finish_reason is None
 
 
 def _nanoseconds(milliseconds: float) -> int:

@@ -35,6 +35,7 @@ from diglot.engines.peer.plain import plain_turns
 
 _LARGEST = 2**31 - 1
 _SEEDS = 2**32 - 1  # llama.cpp takes the last one for "random".
+_BRIEF = 1024  # Bytes of a body whose prompt is read in a batch or two: word of it would only come in between.
 SETTINGS = (
     "temperature",
     "top_p",
@@ -89,8 +90,6 @@ def generation_body(request: Generation, target: Target) -> tuple[str, bytes]:
         case _:
             assert_never(request.prompt)
     body |= {"stream": True, "stream_options": {"include_usage": True}}
-    if target.host.progress:
-        body["return_progress"] = True
     if target.host.running_usage:
         body["stream_options"]["continuous_usage_stats"] = True
     body |= _sampling(request.sampling, target)
@@ -99,7 +98,11 @@ def generation_body(request: Generation, target: Target) -> tuple[str, bytes]:
         shown = max(1, request.logprobs)  # llama.cpp takes 0 for "no log-probabilities": `answer` drops the one.
         chat = isinstance(request.prompt, Conversation)
         body |= {"logprobs": True, "top_logprobs": shown} if chat else {"logprobs": shown}
-    return path, encode(body)
+    encoded = encode(body)
+    if target.host.progress:
+        told = "timings_per_token" if len(encoded) <= _BRIEF else "return_progress"  # Either tells the size of the prompt.
+        encoded = encode(body | {told: True})
+    return path, encoded
 
 
 def prompt_body(request: Generation, target: Target) -> dict[str, Any]:

@@ -91,8 +91,10 @@ class UsageChunk(msgspec.Struct, gc=False):
 
 
 class TimingsChunk(msgspec.Struct, gc=False):
-    """llama.cpp's own clock, in milliseconds."""
+    """llama.cpp's own clock, in milliseconds, and the tokens of the prompt: in the cache, and computed anew."""
 
+    cache_n: int = 0
+    prompt_n: int = 0
     prompt_ms: float = 0.0
     predicted_ms: float = 0.0
 
