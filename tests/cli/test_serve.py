@@ -2,6 +2,8 @@
 
 from functools import partial
 from pathlib import Path
+from threading import Event
+from threading import enumerate as enumerate_threads
 
 import pytest
 
@@ -13,6 +15,7 @@ from diglot.engines.scripted.models import ScriptedModels
 from diglot.engines.scripted.script import Script
 from diglot.settings import Settings
 from diglot.store import starter
+from diglot.store.local import LocalStore
 from tests.cli.conftest import Diglot
 from tests.store.gguf_bytes import gguf
 
@@ -57,6 +60,19 @@ def test_where_there_is_a_model_nothing_is_fetched(
     diglot("pull", str(tmp_path / "m.gguf"))
     assert "models    m:latest" in diglot("serve", "--port", "0").err
     assert not asked_for
+
+
+def test_models_that_take_long_to_look_at_keep_nobody_waiting(
+    diglot: Diglot, in_force: list[Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = Event()
+    monkeypatch.setattr(serve, "_SOON", 0.0)
+    monkeypatch.setattr(LocalStore, "list", lambda _: () if looked.wait(10) else None)
+    outcome = diglot("serve", "--port", "0", "--engine", "scripted")
+    assert (outcome.code, outcome.err, len(in_force)) == (0, "", 1)
+    [greeting] = (thread for thread in enumerate_threads() if thread.name == "banner")
+    looked.set()
+    greeting.join()
 
 
 def test_port_0_takes_a_free_one_and_tells_it(diglot: Diglot, in_force: list[Settings]) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import socket
 import sys
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Final
 
@@ -23,11 +25,14 @@ from diglot.cli.verbs.pull import pull_starter
 from diglot.cli.words import plain
 from diglot.core.errors import Fault
 from diglot.core.model import Model
+from diglot.core.ports import ModelStore
 from diglot.core.source import STARTER
 from diglot.obs.log import set_up_log
 from diglot.settings import Settings
 
 _FEW: Final = 5
+_SOON: Final = 0.5
+"""Seconds that serving waits for the banner."""
 _UNGUARDED: Final = (
     "whoever reaches {host} could use the models. Set a key (DIGLOT_KEY, or `key` in config.toml), which every request "
     "must then bring, or say that none is wanted: diglot serve --keyless"
@@ -71,13 +76,29 @@ def _serve(settings: Settings, sockets: list[socket.socket], *, starter: bool) -
     except InvalidScript as error:
         raise click.UsageError(str(error)) from error
     near = () if settings.remotes else others  # A banner waits for nobody.
-    stores = (LocalStore(settings.model_folder), *stores_elsewhere(settings), *near)
-    models = {model.ref: model for store in reversed(stores) for model in reversed(store.list())}
-    click.echo(banner(settings, tuple(reversed(models.values()))), err=True)
+    _greet(settings, (LocalStore(settings.model_folder), *stores_elsewhere(settings), *near))
     try:
         return app.serve(settings, sockets)
     except KeyboardInterrupt:  # That is how it is told to stop, and it has stopped in order.
         return 0
+
+
+def _greet(settings: Settings, stores: Sequence[ModelStore]) -> None:
+    """Show the banner. To look at a thousand models for the first time takes a while: then it comes later."""
+    told: Future[str] = Future()
+
+    def look() -> None:
+        try:
+            models = {model.ref: model for store in reversed(stores) for model in reversed(store.list())}
+            told.set_result(banner(settings, tuple(reversed(models.values()))))
+        except BaseException as error:  # noqa: BLE001  it is raised again where it is waited for
+            told.set_exception(error)
+
+    threading.Thread(target=look, name="banner", daemon=True).start()
+    try:
+        click.echo(told.result(timeout=_SOON), err=True)
+    except TimeoutError:
+        told.add_done_callback(lambda done: click.echo(done.result(), err=True))
 
 
 def _taken(settings: Settings, reason: str) -> str:

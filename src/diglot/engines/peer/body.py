@@ -100,7 +100,8 @@ def generation_body(request: Generation, target: Target) -> tuple[str, bytes]:
         body |= {"logprobs": True, "top_logprobs": shown} if chat else {"logprobs": shown}
     encoded = encode(body)
     if target.host.progress:
-        told = "timings_per_token" if len(encoded) <= _BRIEF else "return_progress"  # Either tells the size of the prompt.
+        # Either tells the size of the prompt.
+        told = "timings_per_token" if len(encoded) <= _BRIEF else "return_progress"
         encoded = encode(body | {told: True})
     return path, encoded
 
