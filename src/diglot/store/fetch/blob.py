@@ -17,7 +17,7 @@ import re
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeVar
@@ -34,8 +34,6 @@ from diglot.store.fetch.web import Broken, Web, pieces, require_success
 T = TypeVar("T")
 _RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 _PARTIAL_CONTENT: Final = 206
-_BATCH: Final = 1 << 20
-_MOST_PIECES: Final = 512  # No system takes more than 1024 at once.
 _SAVED: Final = 32 << 20
 _TELL: Final = 60_000_000
 """Nanoseconds between two words on how much there is."""
@@ -180,7 +178,7 @@ class Fetch:
     async def _watched(self, tasks: list[asyncio.Task[None]], partial: Partial) -> AsyncGenerator[int]:
         for task in tasks:
             task.add_done_callback(lambda _: self._news.set())
-        told = -_TELL
+        told, word = -_TELL, -1
         while True:
             self._news.clear()
             for task in tasks:
@@ -188,10 +186,14 @@ class Fetch:
                     task.result()
             if all(task.done() for task in tasks):
                 break
-            if (now := self._clock.monotonic_ns()) - told >= _TELL:
-                told = now
-                yield partial.completed
-            await self._news.wait()
+            left = told + _TELL - self._clock.monotonic_ns()
+            if left <= 0 and partial.completed != word:
+                told, word = self._clock.monotonic_ns(), partial.completed
+                yield word
+                continue
+            with suppress(TimeoutError):  # What came too soon after a word is told of when nothing follows, too.
+                async with asyncio.timeout(left * 1e-9 if partial.completed != word else None):
+                    await self._news.wait()
 
     async def _work(self, take: _Take, *, several: bool) -> None:
         """Fetch one part after the other, or everything from a host that gives no parts."""
@@ -300,31 +302,22 @@ class _Take:
 
     async def all(self, response: httpx2.Response, size: int, *, place: int | None = None) -> None:
         """Take `size` bytes and no more, of one part or of everything. Raises Broken where it ends early."""
-        batch: list[bytes] = []
-        taken = gathered = 0
+        taken = 0
         async with aclosing(pieces(response)) as stream:
-            try:
-                async for piece in stream:
-                    left = size - taken - gathered
-                    batch.append(piece if len(piece) <= left else piece[:left])
-                    gathered += len(batch[-1])
-                    if gathered >= _BATCH or len(batch) == _MOST_PIECES or gathered == size - taken:
-                        await self._write(batch, taken, place)
-                        taken, gathered, batch = taken + gathered, 0, []
-                    if taken == size:
-                        return
-            except Broken:
-                await self._write(batch, taken, place)
-                raise
-        await self._write(batch, taken, place)
-        if size:
+            async for piece in stream:
+                fresh = piece[: size - taken]
+                await self._write(fresh, taken, place)
+                taken += len(fresh)
+                if taken == size:
+                    return
+        if taken < size:
             raise Broken(f"{response.url.host}: it ended early")
 
-    async def _write(self, batch: list[bytes], offset: int, place: int | None) -> None:
+    async def _write(self, data: memoryview | bytes, offset: int, place: int | None) -> None:
         if place is None:
-            await _in(self.threads.disk, self.partial.write_through, offset, b"".join(batch))
+            await _in(self.threads.disk, self.partial.write_through, offset, data)
         else:
-            await _in(self.threads.disk, self.partial.write, place, batch)
+            await _in(self.threads.disk, self.partial.write, place, data)
         self._wrote(self, place)
 
 

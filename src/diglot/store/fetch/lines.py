@@ -1,8 +1,8 @@
 """Lines: connections that are read in threads, as a transport of the HTTP client that asks.
 
 Gigabytes come through here. The client's own transport takes them in 64 kB at a time, in Python and on the event
-loop, which cost twice what a download has to; a thread that waits in the kernel brings half a megabyte at once
-(docs/benchmarks.md). Connecting stays on the loop, where it can be given up. It knows no redirects, no tokens
+loop, which cost twice what a download has to; a thread that waits in the kernel brings a megabyte at once, into a buffer that
+is there already (docs/benchmarks.md). Connecting stays on the loop, where it can be given up. It knows no redirects, no tokens
 and no proxies. Neighbour: `web`, which decides what is sent to whom.
 
 Invariant: no thread reads a connection that was given up for longer than it takes to shut it.
@@ -17,22 +17,25 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse
+from io import DEFAULT_BUFFER_SIZE
 from typing import Any, Final, TypeVar
 
 import httpx2
 
 T = TypeVar("T")
-_READ: Final = 1 << 16
-_PIECE: Final = 1 << 19
+_PIECE: Final = 1 << 20
 _GATHER: Final = 0.05
 """Seconds that a piece is gathered for, so that what comes slowly is told of in time."""
 _NEXT: Final = 2.0
 """Seconds after which another address of a host is tried."""
 _PORTS: Final = {"http": 80, "https": 443}
+
+VIEWS: Final = "views"
+"""The extension of a response that gives its body without copies."""
 
 _Origin = tuple[str, str, int]
 
@@ -49,6 +52,7 @@ class Line:
         self._connection.auto_open = 0  # It is connected once, and not anew behind our back.
         self._reply: HTTPResponse | None = None
         self._left: int | None = None
+        self._is_bare = False  # What comes next is the body as it is, with nothing of it in another buffer.
         self._held = threading.Lock()
 
     def secure(self, context: ssl.SSLContext) -> None:
@@ -69,21 +73,19 @@ class Line:
                 self._connection.putheader(name.decode("ascii"), value)
             self._connection.endheaders(content or None)
             self._reply = self._connection.getresponse()
-            self._left = self._reply.length
+            self._left, self._is_bare = self._reply.length, False
             if self._left == 0:
                 self._end()
             return self._reply
 
-    def piece(self) -> bytes:
-        """Return what has come by now: half a megabyte at most, and nothing only at the end. Raises OSError, HTTPException."""
+    def fill(self, buffer: memoryview) -> int:
+        """Take what has come by now, as much as there is room for; nothing only at the end. Raises OSError, HTTPException."""
         with self._held:
-            assert self._reply is not None  # noqa: S101  read before it was asked
-            until, parts, size = math.inf, [], 0
-            while data := self._reply.read1(_READ):  # Not `read`, which waits until it has as much as was asked for.
-                parts.append(data)
-                size += len(data)
+            until, size, room = math.inf, 0, min(len(buffer), self._left if self._left is not None else len(buffer))
+            while count := self._read_into(buffer[size:room]):
+                size += count
                 until = min(until, time.monotonic() + _GATHER)
-                if size >= _PIECE or size == self._left or not self._goes_on(until):
+                if size == room or not self._goes_on(until):
                     break
             if self._left is not None:
                 self._left -= size
@@ -91,7 +93,17 @@ class Line:
                     raise ConnectionResetError("it ended early")
             if self._left == 0 or not size:
                 self._end()
-            return b"".join(parts)
+            return size
+
+    def _read_into(self, buffer: memoryview) -> int:
+        """Take what has come, waiting for the first of it only."""
+        assert self._reply is not None  # noqa: S101  read before it was asked
+        if self._is_bare:
+            return self._socket.recv_into(buffer)
+        data = self._reply.read1(min(len(buffer), DEFAULT_BUFFER_SIZE))  # All that came with the head, if it did.
+        self._is_bare = self._left is not None
+        buffer[: len(data)] = data
+        return len(data)
 
     def _end(self) -> None:
         assert self._reply is not None  # noqa: S101
@@ -143,7 +155,8 @@ class Lines(httpx2.AsyncBaseTransport):
             self.give_back(line)
             raise
         head = [(name.encode("ascii"), value.encode("latin-1")) for name, value in reply.getheaders()]
-        return httpx2.Response(reply.status, headers=head, stream=_Body(line, self))
+        body = _Body(line, self)
+        return httpx2.Response(reply.status, headers=head, stream=body, extensions={VIEWS: body.views})
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -209,9 +222,16 @@ class _Body(httpx2.AsyncByteStream):
         self._line = line
         self._lines = lines
 
+    async def views(self) -> AsyncGenerator[memoryview]:
+        """Yield it as it comes, a megabyte at most. What was yielded holds until the next is asked for."""
+        buffer = memoryview(bytearray(_PIECE))
+        while not self._line.free and (count := await self._lines.run(self._line.fill, buffer)):
+            yield buffer[:count]
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while not self._line.free and (piece := await self._lines.run(self._line.piece)):
-            yield piece
+        async with aclosing(self.views()) as views:
+            async for view in views:
+                yield bytes(view)
 
     async def aclose(self) -> None:
         self._lines.give_back(self._line)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
@@ -66,6 +65,7 @@ class Partial:
         self._number = number
         self._hash = hashlib.sha256()
         self._hashed = 0
+        self._read = memoryview(bytearray(_HASHED))
         self._ended = False
 
     @classmethod
@@ -111,33 +111,30 @@ class Partial:
                 break
         return reached
 
-    def write(self, place: int, batch: Sequence[bytes]) -> None:
-        """Take more of a part, in pieces. Raises NoSpace."""
-        offset, size = self.plan.starts[place] + self.done[place], sum(map(len, batch))
-        with space_told(size):
-            written = os.pwritev(self._number, batch, offset) if batch else 0
-            if written < size:  # The disk took less at once: the rest follows.
-                rest = b"".join(batch)[written:]
-                while rest:
-                    count = os.pwrite(self._number, rest, offset + written)
-                    rest, written = rest[count:], written + count
-        self.done[place] += size
+    def write(self, place: int, data: memoryview | bytes) -> None:
+        """Take more of a part. Raises NoSpace."""
+        offset, left = self.plan.starts[place] + self.done[place], memoryview(data)
+        with space_told(len(data)):
+            while left:  # The disk may take less at once.
+                written = os.pwrite(self._number, left, offset)
+                left, offset = left[written:], offset + written
+        self.done[place] += len(data)
 
-    def write_through(self, offset: int, data: bytes) -> None:
+    def write_through(self, offset: int, data: memoryview | bytes) -> None:
         """Take more of the whole, which begins at `offset`; what is there is passed over. Raises NoSpace."""
         while data:
             place = offset // self.plan.part
             start, end = self.missing(place)
             here = min(len(data), self.plan.starts[place] + self.plan.length(place) - offset)
             if fresh := data[max(start - offset, 0) : min(here, end - offset)]:
-                self.write(place, [fresh])
+                self.write(place, fresh)
             data, offset = data[here:], offset + here
 
     def hash_all(self) -> None:
         """Hash on, as far as there is no gap."""
-        while data := os.pread(self._number, min(_HASHED, self.frontier - self._hashed), self._hashed):
-            self._hash.update(data)
-            self._hashed += len(data)
+        while count := os.preadv(self._number, [self._read[: self.frontier - self._hashed]], self._hashed):
+            self._hash.update(self._read[:count])
+            self._hashed += count
 
     def save(self) -> None:
         """Remember which bytes are there."""

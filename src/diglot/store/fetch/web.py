@@ -10,19 +10,20 @@ Invariant: `Authorization` is sent only to an origin that the `Credentials` name
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Final, Literal, Protocol
 from urllib.request import getproxies
 
 import httpx2
 
 from diglot.core.errors import AccessRefused, InvalidField, UpstreamFailed
-from diglot.store.fetch.lines import Lines
+from diglot.store.fetch.lines import VIEWS, Lines
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH"]
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _MOST_HOPS: Final = 5
 _MOST_CONNECTIONS: Final = 32
+_LARGE: Final = 1 << 20
 _UNAUTHORISED: Final = 401
 _FORBIDDEN: Final = 403
 
@@ -145,15 +146,37 @@ class Web:
             raise Broken(f"{request.url.host}: {_words(error)}") from error
 
 
-async def pieces(response: httpx2.Response) -> AsyncGenerator[bytes]:
-    """Yield the body as it comes. Raises Broken when it breaks off, UpstreamFailed when it is packed."""
+async def pieces(response: httpx2.Response) -> AsyncGenerator[memoryview | bytes]:
+    """Yield the body as it comes, in large pieces; each holds until the next is asked for.
+
+    Raises Broken when it breaks off, UpstreamFailed when it is packed.
+    """
     if response.headers.get("content-encoding", "identity") != "identity":
         raise UpstreamFailed(response.url.host, reason="it packs what was asked for as it is")
+    views = response.extensions.get(VIEWS)
     try:
-        async for piece in response.aiter_raw():
-            yield piece
+        async with aclosing(views() if views else _gathered(response)) as stream:
+            async for piece in stream:
+                yield piece
     except httpx2.TransportError as error:
         raise Broken(f"{response.url.host}: {_words(error)}") from error
+
+
+async def _gathered(response: httpx2.Response) -> AsyncGenerator[bytes]:
+    """Yield what comes in small pieces in large ones, and before it breaks off what has come."""
+    some, size = [], 0
+    async with aclosing(response.aiter_raw()) as stream:
+        try:
+            async for piece in stream:
+                some.append(piece)
+                size += len(piece)
+                if size >= _LARGE:
+                    yield b"".join(some)
+                    some, size = [], 0
+        except httpx2.TransportError:
+            yield b"".join(some)
+            raise
+    yield b"".join(some)
 
 
 async def read(response: httpx2.Response, *, limit: int) -> bytes:
