@@ -22,7 +22,7 @@ from diglot.core.items import Image, Message
 from diglot.core.model import Model
 from diglot.core.request import Conversation, Embedding, LoadOptions, Residence, Sampling
 from diglot.engines.llamacpp.engine import LlamaEngine
-from diglot.engines.llamacpp.launch import Launch
+from diglot.engines.llamacpp.launch import Launch, Ready, Report
 from diglot.engines.llamacpp.loader import LlamaLoader
 from diglot.engines.llamacpp.process import ChildProcess
 from diglot.engines.llamacpp.sizing import Limits, sizes_of
@@ -106,6 +106,27 @@ async def test_closing_ends_answers_under_way(llama_engine: LlamaEngine) -> None
             await events_of(stream)
         assert not psutil.pid_exists(pid)
         await llama_engine.close()
+
+
+LOUD = """
+import os
+from diglot.engines.llamacpp import child
+
+def serve(launch):
+    os.write(1, b"x" * 200_000)
+    return 1, None
+
+child.serve_library = serve
+child.main()
+"""
+
+
+def test_what_a_library_prints_is_no_report_and_keeps_nothing_from_going_on() -> None:
+    launch = Launch(model="m", key="k", window=8, pool=8, slots=1, threads=1, batch_threads=1, batch=8)
+    said = msgspec.json.encode(launch) + b"\n"
+    done = subprocess.run([sys.executable, "-c", LOUD], input=said, capture_output=True, check=False, timeout=60)
+    assert msgspec.json.decode(done.stdout, type=Report) == Ready(1)
+    assert len(done.stderr) == 200_000
 
 
 def test_a_child_does_not_outlive_a_parent_that_is_killed(chat_model: Model) -> None:

@@ -26,7 +26,10 @@ async def test_an_engine_without_schemas_is_asked_in_words_and_its_prompt_stays_
     assert (asked.tools, asked.format) == (TOOLS, PlainText())
 
 
-async def test_that_an_engine_takes_no_schema_is_learnt_once() -> None:
+async def test_that_an_engine_takes_no_schema_is_learnt_once_and_told_in_our_words(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
     on = await odd_engine(3000, FREE)
     on.schemas = False
     refused: list[Item] = []
@@ -41,6 +44,7 @@ async def test_that_an_engine_takes_no_schema_is_learnt_once() -> None:
     await compacted(on, session(30))
     assert len(on.asked) > 3
     assert len(refused) == 1
+    assert caplog.messages[0] == "the engine takes no schema, so it is asked in words"
 
 
 async def test_prose_is_taken_where_nothing_better_comes_in_three_attempts() -> None:

@@ -75,7 +75,8 @@ def test_a_run_that_is_well_has_no_faults_and_a_print() -> None:
 def test_what_is_first_opened_late_has_not_grown() -> None:
     more = msgspec.structs.replace(WELL, descriptors=WELL.descriptors + 3)
     assert list(faults(tally(Ending("answered")), [WELL, more, more], "")) == []
-    assert list(faults(tally(Ending("answered")), [WELL, WELL, more], "")) == ["descriptors grew from 23 to 26"]
+    for quiets in ([WELL, WELL, more], [WELL, WELL, WELL, WELL, more, more]):
+        assert list(faults(tally(Ending("answered")), quiets, "")) == ["descriptors grew from 23 to 26"]
 
 
 @pytest.mark.parametrize("what", ["descriptors", "tasks", "generators", "children", "zombies"])

@@ -67,7 +67,8 @@ class Asking:
                 if not self._forced:
                     raise
                 self._forced = False
-                log.info("the engine takes no schema (%s), so it is asked in words", fault)
+                log.info("the engine takes no schema, so it is asked in words")
+                log.debug("%s", fault)  # In the words of a server that may be any, of a request that is the client's.
                 continue
             result = assembly.result()
             self.usage = self.usage.plus(result.usage)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -74,10 +74,21 @@ def serve_library(launch: Launch) -> tuple[int, object]:
     return urlsplit(server.listening_address).port or 0, server
 
 
-def report(line: Report) -> None:
-    """Tell the parent."""
-    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
-    sys.stdout.buffer.flush()
+@contextlib.contextmanager
+def reporting() -> Iterator[Callable[[Report], None]]:
+    """Give what tells the parent.
+
+    From here on standard output is the log: a library that prints there would be taken for a report, and wait for ever
+    once nobody reads on.
+    """
+    with os.fdopen(os.dup(1), "wb") as channel:
+        os.dup2(2, 1)
+
+        def report(line: Report) -> None:
+            channel.write(msgspec.json.encode(line) + b"\n")
+            channel.flush()
+
+        yield report
 
 
 def main() -> None:
@@ -85,13 +96,14 @@ def main() -> None:
     program.die_with_parent()
     launch = msgspec.json.decode(sys.stdin.buffer.readline(), type=Launch)
     start: Callable[[Launch], tuple[int, object]] = serve_library if launch.program is None else program.serve
-    try:
-        port, server = start(launch)
-    except Exception as error:  # noqa: BLE001  the border of this process: whatever it is, the parent must know
-        # llama.cpp writes its log in a thread of its own: what it had to say may be lost with the process.
-        report(Failed(f"{launch.model}: {str(error) or type(error).__name__}"))
-        os._exit(1)
-    report(Ready(port))
+    with reporting() as report:
+        try:
+            port, server = start(launch)
+        except Exception as error:  # noqa: BLE001  the border of this process: whatever it is, the parent must know
+            # llama.cpp writes its log in a thread of its own: what it had to say may be lost with the process.
+            report(Failed(f"{launch.model}: {str(error) or type(error).__name__}"))
+            os._exit(1)
+        report(Ready(port))
     with contextlib.suppress(OSError):
         sys.stdin.buffer.read()
     if isinstance(server, program.Program):
