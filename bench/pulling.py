@@ -1,6 +1,6 @@
 """Pulling: a model from a registry on this machine, beside a plain download of the same bytes.
 
-Both are processes of their own, and the registry is a third. The plain download is one connection of the same
+Both are processes of their own, and the registry, which is nginx, is a third. The plain download is one connection of the same
 HTTP client that writes what comes to a file, unchecked. Ours takes the bytes in parts, hashes them, keeps
 account of what is there, and brings them to the disk.
 """
@@ -22,30 +22,36 @@ from typing import Final
 import msgspec
 
 from bench.report import Line, at_least, ratios
+from bench.sides import free_port, wait_for
 from bench.weights import weights
+from tools.nginx import libraries, nginx
 
 SIZE: Final = 512 << 20
 _NAME: Final = "library/large:1"
 
+# A registry of its time is written in Go or C. One in Python would be measured instead: it took as much of the processor
+# as the pull, and there are two of them.
 _REGISTRY: Final = """
-import sys
-from pathlib import Path
-import uvicorn
-from starlette.applications import Starlette
-from starlette.responses import FileResponse, Response
-from starlette.routing import Route
-
-folder = Path(sys.argv[1])
-
-async def manifest(request):
-    return Response((folder / "manifest").read_bytes())
-
-async def blob(request):
-    return FileResponse(folder / request.path_params["digest"].replace(":", "-"))
-
-app = Starlette(routes=[Route("/v2/library/large/manifests/1", manifest), Route("/v2/library/large/blobs/{digest}", blob)])
-config = uvicorn.Config(app, port=0, log_level="info", access_log=False)
-uvicorn.Server(config).run()
+daemon off;
+master_process off;
+pid {folder}/pid;
+error_log {folder}/errors;
+events {{ }}
+http {{
+    access_log off;
+    sendfile on;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen 127.0.0.1:{port};
+        location = / {{ return 200; }}
+        location = /v2/library/large/manifests/1 {{ alias {folder}/manifest; }}
+        location ~ ^/v2/library/large/blobs/sha256:(.*)$ {{ alias {folder}/sha256-$1; }}
+    }}
+}}
 """
 _PLAIN: Final = """
 import sys, time
@@ -79,11 +85,14 @@ asyncio.run(pull())
 
 def pulling(scale: float) -> Iterator[Line]:
     """Yield the lines. `scale` is 1 for a full run."""
-    rounds = max(2, round(5 * scale))
+    rounds = max(2, round(11 * scale))
+    program = nginx()
+    if program is None:
+        raise SystemExit("a pull is measured from nginx, and this machine has none")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         digest = _lay(folder)
-        with _registry(folder) as host:
+        with _registry(program, folder) as host:
             plain, ours = [], []
             for number in range(rounds):
                 plain.append(_run(_PLAIN, f"http://{host}/v2/library/large/blobs/{digest}", folder / f"plain{number}"))
@@ -122,16 +131,18 @@ def _lay(folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def _registry(folder: Path) -> Iterator[str]:
-    """Run the registry, and say where."""
-    command = [sys.executable, "-c", _REGISTRY, str(folder)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+def _registry(program: Path, folder: Path) -> Iterator[str]:
+    """Run nginx as the registry, and say where."""
+    port = free_port()
+    configuration = folder / "nginx.conf"
+    configuration.write_text(_REGISTRY.format(folder=folder, port=port))
+    command = [str(program), "-p", str(folder), "-c", str(configuration)]
+    with subprocess.Popen(command, env=os.environ | libraries(program), stderr=subprocess.DEVNULL) as process:
         try:
-            assert process.stderr is not None
-            line = next(line for line in process.stderr if "running on" in line)
-            yield line.split("http://")[1].split()[0]
+            wait_for(port, process)
+            yield f"127.0.0.1:{port}"
         finally:
-            process.kill()
+            process.terminate()
 
 
 class _Run(msgspec.Struct, frozen=True):

@@ -59,15 +59,13 @@ class Served:
 @contextmanager
 def served(home: Path, *flags: str, cores: Sequence[int] = ()) -> Iterator[Served]:
     """Run `diglot serve`, on some cores only where that can be had. `ready` is the seconds from start to healthy."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     command = [sys.executable, "-m", "diglot", "serve", "--port", str(port), "--home", str(home), "--log", "warning"]
     begun = time.perf_counter()
     with subprocess.Popen([*command, *flags], stderr=subprocess.DEVNULL, env=surroundings()) as process:
         try:
             pin(process.pid, cores)
-            _wait_until_healthy(process, port)
+            wait_for(port, process)
             yield Served(process, port, ready=time.perf_counter() - begun)
         finally:
             process.terminate()
@@ -85,7 +83,15 @@ def pin(pid: int, cores: Sequence[int]) -> None:
         psutil.Process(pid).cpu_affinity(list(cores))
 
 
-def _wait_until_healthy(process: subprocess.Popen[bytes], port: int) -> None:
+def free_port() -> int:
+    """Return a port of the loopback interface that nobody has now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a server of ours answers. RuntimeError if it does not."""
     deadline = time.perf_counter() + _PATIENCE
     while process.poll() is None and time.perf_counter() < deadline:
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import shutil
 import socket
 import ssl
 import subprocess
@@ -27,7 +26,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.docs.pages import blocks_of
-from tests.serving import ROOT, until
+from tests.serving import until
+from tools.nginx import libraries, nginx
 
 PAGE: Final = "docs/proxy.md"
 NAME: Final = "models.example"
@@ -35,7 +35,6 @@ ANN: Final = {"Authorization": "Bearer the-token-of-ann"}
 BEN: Final = {"Authorization": "Bearer the-token-of-ben"}
 NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 KEY: Final = "the-key-of-diglot"
-_UNPACKED: Final = ROOT / ".tools/nginx"
 # What Debian's own nginx.conf has around the files in conf.d, with nothing outside of a folder.
 _AROUND: Final = """
 daemon off;
@@ -57,11 +56,10 @@ http {{
 
 def program() -> Path:
     """Return nginx, or skip the test on a machine that cannot have it."""
-    places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", str(_UNPACKED / "usr/sbin")])
-    found = shutil.which("nginx", path=places)
+    found = nginx()
     if found is None:
         pytest.skip("this machine has no nginx, and none could be had from Debian's packages")
-    return Path(found)
+    return found
 
 
 def configuration() -> str:
@@ -121,14 +119,14 @@ def as_its_name(request: httpx2.Request) -> None:
 @contextmanager
 def proxying(folder: Path, upstream: int) -> Iterator[Proxy]:
     """Run nginx before a port of this machine. It takes over a socket that listens already: nobody else gets that port."""
-    nginx = program()
+    binary = program()
     make_certificate(folder)
-    with socket.create_server(("127.0.0.1", 0)) as listening, running(nginx, folder, listening, upstream) as proxy:
+    with socket.create_server(("127.0.0.1", 0)) as listening, running(binary, folder, listening, upstream) as proxy:
         yield proxy
 
 
 @contextmanager
-def running(nginx: Path, folder: Path, listening: socket.socket, upstream: int) -> Iterator[Proxy]:
+def running(binary: Path, folder: Path, listening: socket.socket, upstream: int) -> Iterator[Proxy]:
     """Run nginx on a socket."""
     port = listening.getsockname()[1]
     (folder / "conf.d").mkdir()
@@ -141,13 +139,9 @@ def running(nginx: Path, folder: Path, listening: socket.socket, upstream: int) 
     )
     (folder / "conf.d/diglot.conf").write_text(text)
     (folder / "nginx.conf").write_text(_AROUND.format(folder=folder) + ("user root;\n" if os.geteuid() == 0 else ""))
-    libraries = [str(each) for each in _UNPACKED.glob("usr/lib/*-linux-*")] if _UNPACKED in nginx.parents else []
     handed = listening.fileno()
-    env = os.environ | {
-        "LD_LIBRARY_PATH": os.pathsep.join(libraries),
-        "NGINX": f"{handed};",
-    }  # As its own upgrade does.
-    command = [str(nginx), "-p", str(folder), "-c", str(folder / "nginx.conf")]
+    env = os.environ | libraries(binary) | {"NGINX": f"{handed};"}  # As its own upgrade does.
+    command = [str(binary), "-p", str(folder), "-c", str(folder / "nginx.conf")]
     with (
         (folder / "said.log").open("w") as said,
         subprocess.Popen(command, env=env, stderr=said, pass_fds=[handed]) as process,

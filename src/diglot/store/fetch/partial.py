@@ -26,7 +26,7 @@ from diglot.store.intake import space_told
 PARTIAL: Final = "-partial"
 _STATE: Final = "-partial-parts"
 _LARGEST: Final = 1 << 20
-_HASHED: Final = 1 << 20
+_HASHED: Final = 1 << 22  # Smaller, it waits for its turn to run Python more than it hashes.
 
 
 class Plan(msgspec.Struct, frozen=True):
