@@ -88,7 +88,8 @@ def pulling(scale: float) -> Iterator[Line]:
     rounds = max(2, round(11 * scale))
     program = nginx()
     if program is None:
-        raise SystemExit("a pull is measured from nginx, and this machine has none")
+        print("a pull is measured from nginx, and this machine has none", file=sys.stderr)
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         digest = _lay(folder)

@@ -91,7 +91,7 @@ def free_port() -> int:
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Wait until a server of ours answers. RuntimeError if it does not."""
+    """Wait until a server that was started answers. RuntimeError if it does not."""
     deadline = time.perf_counter() + _PATIENCE
     while process.poll() is None and time.perf_counter() < deadline:
         try:

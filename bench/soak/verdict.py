@@ -31,14 +31,11 @@ def faults(tally: Tally, quiets: Sequence[Quiet], log: str) -> Iterator[str]:
     if traces := log.count("Traceback"):
         yield f"the log holds {traces} tracebacks"
     first, last = quiets[0], quiets[-1]
-    late = max(
-        1, len(quiets) // 3
-    )  # On a slow machine some things are first done late: what is early is most of the run.
+    early = quiets[: -max(1, len(quiets) // 3)] or quiets  # On a slow machine some things are first done late.
     for name in ("descriptors", "tasks", "generators", "children", "zombies"):
-        early = max(getattr(each, name) for each in quiets[:-late] or quiets)
-        most = max(getattr(each, name) for each in quiets[-late:])
-        if most > early:
-            yield f"{name} grew from {early} to {most}"
+        most = max(getattr(each, name) for each in early)
+        if getattr(last, name) > most:
+            yield f"{name} grew from {most} to {getattr(last, name)}"
     if last.resident > first.resident + _MEMORY:
         yield f"the server's memory grew from {first.resident / _MB:.1f} to {last.resident / _MB:.1f} MB"
     if last.engines > first.engines * (1 + _ENGINES):

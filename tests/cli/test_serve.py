@@ -63,7 +63,7 @@ def test_where_there_is_a_model_nothing_is_fetched(
 
 
 def test_models_that_take_long_to_look_at_keep_nobody_waiting(
-    diglot: Diglot, in_force: list[Settings], monkeypatch: pytest.MonkeyPatch
+    diglot: Diglot, in_force: list[Settings], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     looked = Event()
     monkeypatch.setattr(serve, "_SOON", 0.0)
@@ -73,6 +73,7 @@ def test_models_that_take_long_to_look_at_keep_nobody_waiting(
     [greeting] = (thread for thread in enumerate_threads() if thread.name == "banner")
     looked.set()
     greeting.join()
+    assert "serves at http://" in capsys.readouterr().err
 
 
 def test_port_0_takes_a_free_one_and_tells_it(diglot: Diglot, in_force: list[Settings]) -> None:

@@ -8,8 +8,9 @@ import ipaddress
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Final
 from urllib.request import getproxies
 
 import httpx2
@@ -24,6 +25,19 @@ from diglot.store.fetch.web import Anonymous, Broken, Web, pieces, read
 
 LARGE = bytes(range(256)) * (1 << 14)
 """Four megabytes."""
+ANSWERS: Final[Mapping[str, tuple[bytes, bool]]] = {
+    "/large": (b" 200 OK\r\nContent-Length: %d\r\n\r\n" % len(LARGE) + LARGE, False),
+    "/chunks": (b" 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n2\r\nto\r\n0\r\n\r\n", False),
+    "/short": (b" 200 OK\r\nContent-Length: 10\r\n\r\nhalf", True),
+    "/endless": (b" 200 OK\r\n\r\nall of it", True),
+    "/once": (b" 200 OK\r\nContent-Length: 2\r\n\r\nok", True),
+    "/last": (b" 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", True),
+    "/surplus": (b" 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok, and more", True),
+    "/stuck": (b" 200 OK\r\nContent-Length: 100\r\n\r\nsome", False),
+    "/silent": (b"", False),
+    "/nonsense": (b"SSH-2.0-what\r\n\r\n", True),
+}
+"""What is said at each path, and whether the connection ends with it."""
 
 
 class Host:
@@ -41,7 +55,7 @@ class Host:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 self.met.set()
-                self._say(head.split()[1].decode(), writer)
+                self._say(head.split()[1].decode().removeprefix("http://through.example"), writer)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             self.left.set()
@@ -49,29 +63,10 @@ class Host:
             writer.close()
 
     def _say(self, path: str, writer: asyncio.StreamWriter) -> None:
-        match path:
-            case "/large":
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(LARGE) + LARGE)
-            case "/chunks":
-                writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n2\r\nto\r\n0\r\n\r\n")
-            case "/short":
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
-                writer.close()
-            case "/endless":
-                writer.write(b"HTTP/1.1 200 OK\r\n\r\nall of it")
-                writer.close()
-            case "/once":
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-                writer.close()
-            case "/stuck":
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")
-            case "/silent":
-                pass
-            case "/nonsense":
-                writer.write(b"SSH-2.0-what\r\n\r\n")
-                writer.close()
-            case _:
-                writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+        answer, closes = ANSWERS.get(path, (b" 404 Not Found\r\nContent-Length: 0\r\n\r\n", False))
+        writer.write(b"HTTP/1.1" + answer if answer.startswith(b" ") else answer)
+        if closes:
+            writer.close()
 
 
 @pytest.fixture
@@ -128,6 +123,11 @@ async def test_a_connection_that_the_host_has_closed_is_not_used_again(web: Web,
 
 async def test_what_has_no_length_ends_with_the_connection(web: Web, host: Host) -> None:
     assert await fetched(web, f"{host.url}/endless") == b"all of it"
+
+
+@pytest.mark.parametrize("path", ["/last", "/surplus"])
+async def test_no_more_is_taken_than_was_announced(web: Web, host: Host, path: str) -> None:
+    assert await fetched(web, host.url + path) == b"ok"
 
 
 async def test_of_several_addresses_the_first_that_answers_is_taken(
@@ -192,6 +192,22 @@ async def test_the_way_leads_over_the_proxy_of_the_machine(host: Host, monkeypat
     assert host.connections == 1
 
 
+async def test_what_came_through_a_proxy_before_it_broke_off_is_not_lost(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", host.url)
+    web = Web(Anonymous())
+    try:
+        assert await fetched(web, "http://through.example/large") == LARGE
+        async with web.open("GET", httpx2.URL("http://through.example/short")) as response:
+            stream = pieces(response)
+            assert await anext(stream) == b"half"
+            with pytest.raises(Broken):
+                await anext(stream)
+    finally:
+        await web.close()
+
+
 @pytest.fixture
 def contexts(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Return what a server shows of itself, and what a client needs to trust it."""
@@ -219,10 +235,12 @@ def contexts(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
 async def test_a_safe_connection_is_read_and_kept_like_any(contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     host, (shown, trusted) = Host(), contexts
     async with await asyncio.start_server(host.answer, "127.0.0.1", 0, ssl=shown) as server:
-        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/large"
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with httpx2.AsyncClient(transport=Lines(most=2, secure=trusted)) as client:
-            assert (await client.get(url)).content == LARGE
-            assert (await client.get(url)).content == LARGE
+            assert (await client.get(f"{url}/large")).content == LARGE
+            assert (await client.get(f"{url}/large")).content == LARGE
+            assert (await client.get(f"{url}/last")).content == b"ok"
+            assert (await client.get(f"{url}/chunks")).content == b"fourto"
 
 
 async def test_a_host_that_nobody_vouches_for_is_not_talked_to(

@@ -5,11 +5,12 @@ Neighbours: `diglot.app` serves; `pull` gets the models; `port` says who else an
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import ExitStack
 from typing import Final
 
@@ -29,6 +30,8 @@ from diglot.core.ports import ModelStore
 from diglot.core.source import STARTER
 from diglot.obs.log import set_up_log
 from diglot.settings import Settings
+
+log = logging.getLogger(__name__)
 
 _FEW: Final = 5
 _SOON: Final = 0.5
@@ -95,10 +98,19 @@ def _greet(settings: Settings, stores: Sequence[ModelStore]) -> None:
             told.set_exception(error)
 
     threading.Thread(target=look, name="banner", daemon=True).start()
-    try:
-        click.echo(told.result(timeout=_SOON), err=True)
-    except TimeoutError:
-        told.add_done_callback(lambda done: click.echo(done.result(), err=True))
+    wait([told], timeout=_SOON)
+    if told.done():
+        click.echo(told.result(), err=True)
+    else:
+        told.add_done_callback(_show)
+
+
+def _show(told: Future[str]) -> None:
+    error = told.exception()
+    if error is None:
+        click.echo(told.result(), err=True)
+    else:
+        log.warning("not all models can be looked at: %s", error)
 
 
 def _taken(settings: Settings, reason: str) -> str:

@@ -101,8 +101,8 @@ def generation_body(request: Generation, target: Target) -> tuple[str, bytes]:
     encoded = encode(body)
     if target.host.progress:
         # Either tells the size of the prompt.
-        told = "timings_per_token" if len(encoded) <= _BRIEF else "return_progress"
-        encoded = encode(body | {told: True})
+        told = b"timings_per_token" if len(encoded) <= _BRIEF else b"return_progress"
+        encoded = encoded[:-1] + b',"' + told + b'":true}'
     return path, encoded
 
 

@@ -1,8 +1,8 @@
 """Lines: connections that are read in threads, as a transport of the HTTP client that asks.
 
 Gigabytes come through here. The client's own transport takes them in 64 kB at a time, in Python and on the event
-loop, which cost twice what a download has to; a thread that waits in the kernel brings a megabyte at once, into a buffer that
-is there already (docs/benchmarks.md). Connecting stays on the loop, where it can be given up. It knows no redirects, no tokens
+loop, which cost twice what a download has to; a thread that waits in the kernel brings a megabyte at once, into one buffer for
+each answer (docs/benchmarks.md). Connecting stays on the loop, where it can be given up. It knows no redirects, no tokens
 and no proxies. Neighbour: `web`, which decides what is sent to whom.
 
 Invariant: no thread reads a connection that was given up for longer than it takes to shut it.
@@ -81,12 +81,9 @@ class Line:
     def fill(self, buffer: memoryview) -> int:
         """Take what has come by now, as much as there is room for; nothing only at the end. Raises OSError, HTTPException."""
         with self._held:
-            until, size, room = math.inf, 0, min(len(buffer), self._left if self._left is not None else len(buffer))
-            while count := self._read_into(buffer[size:room]):
-                size += count
-                until = min(until, time.monotonic() + _GATHER)
-                if size == room or not self._goes_on(until):
-                    break
+            if self._left == 0:  # To a socket no room means as much as it likes.
+                return 0
+            size = self._gather(buffer[: self._left])
             if self._left is not None:
                 self._left -= size
                 if self._left and not size:
@@ -95,13 +92,29 @@ class Line:
                 self._end()
             return size
 
+    def _gather(self, buffer: memoryview) -> int:
+        until, size = math.inf, 0
+        try:
+            while count := self._read_into(buffer[size:]):
+                size += count
+                until = min(until, time.monotonic() + _GATHER)
+                if size == len(buffer) or not self._goes_on(until):
+                    break
+        except OSError:
+            if not size:  # Else the next one tells: what has come is not lost for that.
+                raise
+        return size
+
     def _read_into(self, buffer: memoryview) -> int:
         """Take what has come, waiting for the first of it only."""
         assert self._reply is not None  # noqa: S101  read before it was asked
         if self._is_bare:
             return self._socket.recv_into(buffer)
-        data = self._reply.read1(min(len(buffer), DEFAULT_BUFFER_SIZE))  # All that came with the head, if it did.
-        self._is_bare = self._left is not None
+        if self._left is None:
+            data = self._reply.read1(len(buffer))
+        else:
+            data = self._reply.read1(min(len(buffer), DEFAULT_BUFFER_SIZE))  # All that came with the head, if it did.
+            self._is_bare = True
         buffer[: len(data)] = data
         return len(data)
 
