@@ -94,7 +94,7 @@ def _greet(settings: Settings, stores: Sequence[ModelStore]) -> None:
         try:
             models = {model.ref: model for store in reversed(stores) for model in reversed(store.list())}
             told.set_result(banner(settings, tuple(reversed(models.values()))))
-        except BaseException as error:  # noqa: BLE001  it is raised again where it is waited for
+        except (OSError, Fault) as error:
             told.set_exception(error)
 
     threading.Thread(target=look, name="banner", daemon=True).start()
