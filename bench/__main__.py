@@ -54,7 +54,7 @@ def _say(line: Line) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="bench", description="Measure Diglot beside the engine alone, and by itself.")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds: two minutes instead of fourteen")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: two minutes instead of twelve")
     parser.add_argument("--only", choices=("beside", "itself", "shelf", "cold", "pulling"), help="one part of it")
     arguments = parser.parse_args()
     scale = 0.2 if arguments.quick else 1.0

@@ -54,7 +54,7 @@ async def _chats(ours: Transport, alone: Transport, scale: float) -> AsyncIterat
     await asyncio.gather(
         *(_decode(each, parallel=1, tokens=8) for each in (ours, alone))
     )  # Loads, and fills the caches.
-    for parallel, pairs in ((1, 40), (4, 80), (8, 80)):
+    for parallel, pairs in ((1, 40), (4, 80), (8, 40)):
         mine, theirs = await _pairs(ours, alone, partial(_decode, parallel=parallel, tokens=32), _some(pairs, scale))
         yield Line(
             f"decode, {parallel} at a time, ratio to the engine alone",
