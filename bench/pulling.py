@@ -64,7 +64,8 @@ with httpx2.stream("GET", sys.argv[1], headers={"accept-encoding": "identity"}) 
 print(time.perf_counter() - begun, time.process_time() - spent)
 """
 _OURS: Final = """
-import asyncio, sys, time
+import sys, time
+import uvloop  # The loop that the server runs on.
 from pathlib import Path
 from diglot.app import SystemClock
 from diglot.core.source import read_source
@@ -79,7 +80,7 @@ async def pull():
         pass
     print(time.perf_counter() - begun, time.process_time() - spent)
 
-asyncio.run(pull())
+uvloop.run(pull())
 """
 
 

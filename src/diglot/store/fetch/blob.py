@@ -266,7 +266,8 @@ class Fetch:
     def _wrote(self, take: _Take, place: int | None) -> None:
         """Let the hash follow what was written, and what is there be remembered and brought to the disk."""
         partial = take.partial
-        self._hashed = _again(self._hashed, take.threads.hash, partial.hash_all)
+        if partial.is_behind:
+            self._hashed = _again(self._hashed, take.threads.hash, partial.hash_all)
         if (place is not None and partial.is_whole(place)) or partial.completed - self._saved >= _SAVED:
             self._saved = partial.completed
             self._flushed = _again(self._flushed, take.threads.flush, partial.flush)

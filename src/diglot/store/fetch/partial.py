@@ -111,6 +111,11 @@ class Partial:
                 break
         return reached
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is a bite to hash."""
+        return self.frontier - self._hashed >= _HASHED
+
     def write(self, place: int, data: memoryview | bytes) -> None:
         """Take more of a part. Raises NoSpace."""
         offset, left = self.plan.starts[place] + self.done[place], memoryview(data)
