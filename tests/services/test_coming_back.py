@@ -42,6 +42,16 @@ class OneSlot(World):
 
         return asyncio.create_task(work())
 
+    async def several_with_another_between(self) -> tuple[asyncio.Task[None], asyncio.Task[None], asyncio.Event]:
+        """Begin three answers, and return when another caller is inside between two of them, until the event is set."""
+        self.loader.gate.clear()
+        several = self.answers(3)
+        await settle()
+        between, leave = self.enter("between")
+        self.loader.gate.set()
+        await until(lambda: self.inside)
+        return several, between, leave
+
 
 async def test_who_gives_up_while_the_last_one_leaves_and_another_comes_makes_no_second_slot() -> None:
     world = OneSlot()
@@ -64,12 +74,7 @@ async def test_who_gives_up_while_the_last_one_leaves_and_another_comes_makes_no
 
 async def test_a_model_that_is_to_go_at_once_waits_for_who_comes_back_and_then_goes() -> None:
     world = OneSlot(keep_alive=0)
-    world.loader.gate.clear()
-    several = world.answers(3)
-    await settle()
-    between, leave = world.enter("between")
-    world.loader.gate.set()
-    await until(lambda: world.inside)
+    several, between, leave = await world.several_with_another_between()
     assert not several.done()
     leave.set()
     await asyncio.gather(several, between)
@@ -80,12 +85,7 @@ async def test_a_model_that_is_to_go_at_once_waits_for_who_comes_back_and_then_g
 
 async def test_a_model_that_goes_with_its_last_user_goes_where_he_does_not_come_back() -> None:
     world = OneSlot(keep_alive=0)
-    world.loader.gate.clear()
-    several = world.answers(3)
-    await settle()
-    between, leave = world.enter("between")
-    world.loader.gate.set()
-    await until(lambda: world.inside)
+    several, between, leave = await world.several_with_another_between()
     leave.set()
     await until(lambda: not world.inside)
     several.cancel()

@@ -65,7 +65,7 @@ class Partial:
         self._number = number
         self._hash = hashlib.sha256()
         self._hashed = 0
-        self._read = memoryview(bytearray(_HASHED))
+        self._read = memoryview(bytearray(min(_HASHED, plan.size)))
         self._ended = False
 
     @classmethod
